@@ -1,0 +1,38 @@
+# One library a folder of src/, with exactly the links it is allowed. tools/check_layers reads this very table and holds the
+# #include lines to it (a header can leak what a linker never sees). Order: data flows downwards, nothing calls back up.
+#
+#   folder      may use (what those may use is included)
+set(TANDEM_LAYERS
+  "base        "
+  "ir          base"
+  "ops         ir"
+  "transform   ops"
+  "passes      ops"
+  "codegen     ops"
+  "device      codegen"
+  "plan        device"
+  "exec        plan"
+  "engine      transform passes exec"
+  "frontend    engine"
+)
+
+# The layer that each public header include/tandem/<name>.hpp belongs to; one that is not named here belongs to frontend.
+set(TANDEM_PUBLIC_HEADERS
+  "base        dtype shape error dim"
+)
+# Each folder devices/<name> may use this layer (and what that may use) and itself; nobody may use a folder of devices/.
+set(TANDEM_DEVICES_USE "device")
+
+foreach(row IN LISTS TANDEM_LAYERS)
+  string(REGEX MATCHALL "[a-z_]+" words "${row}")
+  list(POP_FRONT words layer)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${layer}/*.cpp)
+  if(sources)
+    add_library(tandem_${layer} STATIC ${sources})
+    target_link_libraries(tandem_${layer} PUBLIC tandem_flags)
+    foreach(dependency IN LISTS words)
+      target_link_libraries(tandem_${layer} PUBLIC tandem_${dependency})
+    endforeach()
+  endif()
+endforeach()
+target_link_libraries(tandem_base PUBLIC Threads::Threads)

@@ -1,0 +1,54 @@
+# What users link: one library, the command, the examples.
+
+# --- op functions, from the table of ops -----------------------------------------------------------------------------------------
+add_executable(opgen ${CMAKE_SOURCE_DIR}/tools/opgen/main.cpp)
+target_link_libraries(opgen PRIVATE tandem_ops)
+set(generated ${CMAKE_BINARY_DIR}/generated)
+file(MAKE_DIRECTORY ${generated}/tandem ${generated}/src)
+add_custom_command(
+  OUTPUT ${generated}/tandem/ops.hpp ${generated}/src/ops_generated.cpp
+  COMMAND opgen header ${generated}/tandem/ops.hpp
+  COMMAND opgen source ${generated}/src/ops_generated.cpp
+  DEPENDS opgen
+  COMMENT "generating the op functions")
+target_sources(tandem_frontend PRIVATE ${generated}/tandem/ops.hpp ${generated}/src/ops_generated.cpp)
+
+# --- the library: all layers and all devices in one ------------------------------------------------------------------------------
+set(parts tandem_devices)
+foreach(row IN LISTS TANDEM_LAYERS)
+  string(REGEX MATCH "^[a-z_]+" layer "${row}")
+  if(TARGET tandem_${layer})
+    list(APPEND parts tandem_${layer})
+  endif()
+endforeach()
+get_target_property(device_parts tandem_devices LINK_LIBRARIES)
+list(APPEND parts ${device_parts})
+# The objects and not only the archives: a program may use what the library itself does not, such as all of Builder for an op of its own.
+set(objects)
+foreach(part IN LISTS parts)
+  list(APPEND objects $<TARGET_OBJECTS:${part}>)
+endforeach()
+add_library(tandem SHARED ${objects})
+set_target_properties(tandem PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+target_include_directories(tandem PUBLIC ${CMAKE_SOURCE_DIR}/include ${generated})
+target_compile_features(tandem PUBLIC cxx_std_20)
+list(REMOVE_ITEM parts tandem_devices)
+target_link_libraries(tandem PRIVATE ${parts})  # for what they need themselves
+
+# A program that adds ops links this instead: <tandem/extend.hpp> opens the inner headers that rows are written with.
+add_library(tandem_extend INTERFACE)
+target_link_libraries(tandem_extend INTERFACE tandem)
+target_include_directories(tandem_extend INTERFACE ${CMAKE_SOURCE_DIR}/src)
+# find_package(tandem) with tandem_DIR set to the build folder.
+export(TARGETS tandem tandem_extend NAMESPACE tandem:: FILE ${CMAKE_BINARY_DIR}/tandem-config.cmake)
+
+# examples/<name>/*.cpp -> the program tandem_<name>. Folders skeleton_* are there to be copied, and are built by the tests that need them.
+file(GLOB examples CONFIGURE_DEPENDS LIST_DIRECTORIES true ${CMAKE_SOURCE_DIR}/examples/*)
+foreach(folder IN LISTS examples)
+  get_filename_component(name ${folder} NAME)
+  file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp)
+  if(sources AND NOT name MATCHES "^skeleton_")
+    add_executable(tandem_${name} ${sources})
+    target_link_libraries(tandem_${name} PRIVATE tandem_flags tandem)
+  endif()
+endforeach()

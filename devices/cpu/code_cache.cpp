@@ -1,0 +1,125 @@
+#include "code_cache.hpp"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "base/log.hpp"
+#include "base/text.hpp"
+#include "schedule.hpp"
+
+namespace tandem::cpu {
+namespace {
+
+namespace fs = std::filesystem;
+
+// An entry: this header, the key, the object. The key is compared in full, so equal hashes cannot mix kernels up.
+struct Header {
+  char magic[8] = {'t', 'a', 'n', 'd', 'e', 'm', 'k', '1'};
+  uint64_t key_bytes = 0, object_bytes = 0, checksum = 0;
+};
+
+uint64_t fnv(std::string_view s, uint64_t h = 0xcbf29ce484222325ULL) {
+  for (unsigned char c : s) h = (h ^ c) * 0x100000001b3ULL;
+  return h;
+}
+
+}  // namespace
+
+CodeCache::CodeCache(std::string folder) : folder_(std::move(folder)) {
+  if (folder_.empty()) return;
+  std::error_code error;
+  fs::create_directories(folder_, error);
+  if (error) {
+    log::line(log::Topic::Cache, "cannot use ", folder_, ": ", error.message(), "; kernels are kept in memory only");
+    folder_.clear();
+  }
+}
+
+std::string CodeCache::path_of(const std::string& key) const {
+  char name[40];
+  std::snprintf(name, sizeof name, "%016llx%016llx.k", static_cast<unsigned long long>(fnv(key)),
+                static_cast<unsigned long long>(fnv(key, 0x9ae16a3b2f90404fULL)));
+  return cat(folder_, "/", name);
+}
+
+bool CodeCache::read(const std::string& key, std::vector<char>& object) {
+  if (folder_.empty()) return false;
+  std::ifstream in(path_of(key), std::ios::binary);
+  if (!in) return false;
+  const std::string bytes((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  Header expected, h;
+  const bool sound = bytes.size() >= sizeof h && (std::memcpy(&h, bytes.data(), sizeof h), true) &&
+                     std::memcmp(h.magic, expected.magic, sizeof h.magic) == 0 && h.key_bytes <= bytes.size() &&
+                     h.object_bytes <= bytes.size() && bytes.size() == sizeof h + h.key_bytes + h.object_bytes &&
+                     fnv(std::string_view(bytes).substr(sizeof h)) == h.checksum;
+  if (!sound) {
+    std::lock_guard lock(mutex_);
+    ++counters_.damaged;
+    log::line(log::Topic::Cache, "damaged entry ", path_of(key), " is built anew");
+    return false;
+  }
+  if (std::string_view(bytes).substr(sizeof h, h.key_bytes) != key) return false;  // another kernel with the same hash
+  object.assign(bytes.begin() + static_cast<std::ptrdiff_t>(sizeof h + h.key_bytes), bytes.end());
+  return true;
+}
+
+// Written beside its place and moved there, so a reader sees a whole entry or none. A full disk costs the cache, never the run.
+void CodeCache::write(const std::string& key, const std::vector<char>& object) {
+  if (folder_.empty()) return;
+  const std::string path = path_of(key), temporary = cat(path, ".", getpid(), ".", reinterpret_cast<uintptr_t>(&object));
+  std::string body = key;
+  body.append(object.begin(), object.end());
+  Header h;
+  h.key_bytes = key.size();
+  h.object_bytes = object.size();
+  h.checksum = fnv(body);
+  std::ofstream out(temporary, std::ios::binary);
+  out.write(reinterpret_cast<const char*>(&h), sizeof h);
+  out.write(body.data(), static_cast<std::streamsize>(body.size()));
+  out.close();
+  std::error_code error;
+  if (out) fs::rename(temporary, path, error);
+  if (!out || error) {
+    fs::remove(temporary, error);
+    log::line(log::Topic::Cache, "cannot write ", path);
+  }
+}
+
+const Code& CodeCache::get(const std::string& key, const Build& build) {
+  {
+    std::lock_guard lock(mutex_);
+    if (auto it = loaded_.find(key); it != loaded_.end()) {
+      ++counters_.memory_hits;
+      return *it->second;
+    }
+  }
+  std::vector<char> object;
+  std::unique_ptr<Code> code;
+  bool from_disk = read(key, object);
+  if (from_disk) {
+    try {
+      code = load_object(object, kKernelSymbol);
+    } catch (const InternalError&) {  // sound by its checksum and still not loadable: written by something else
+      from_disk = false;
+    }
+  }
+  if (!from_disk) {
+    build(object);
+    write(key, object);
+    code = load_object(object, kKernelSymbol);
+  }
+  std::lock_guard lock(mutex_);
+  ++(from_disk ? counters_.disk_hits : counters_.built);
+  return *loaded_.emplace(key, std::move(code)).first->second;  // when two threads built it, the first one stays
+}
+
+CodeCache::Counters CodeCache::counters() const {
+  std::lock_guard lock(mutex_);
+  return counters_;
+}
+
+}  // namespace tandem::cpu

@@ -1,0 +1,40 @@
+// Compiled kernels by key: in memory for this process, on disk between runs. Two processes may share the folder; what is found there
+// is checked before it is trusted and built anew when it is damaged.
+#pragma once
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "object_loader.hpp"
+
+namespace tandem::cpu {
+
+class CodeCache {
+ public:
+  // `folder` empty: memory only.
+  explicit CodeCache(std::string folder);
+
+  using Build = std::function<void(std::vector<char>& object)>;
+  // The code for `key` (complete: kernel, schedule, target). Building happens outside the lock; code stays until the process ends.
+  const Code& get(const std::string& key, const Build& build);
+
+  struct Counters {
+    uint64_t memory_hits = 0, disk_hits = 0, built = 0, damaged = 0;
+  };
+  Counters counters() const;
+
+ private:
+  std::string path_of(const std::string& key) const;
+  bool read(const std::string& key, std::vector<char>& object);
+  void write(const std::string& key, const std::vector<char>& object);
+
+  std::string folder_;
+  mutable std::mutex mutex_;
+  std::unordered_map<std::string, std::unique_ptr<Code>> loaded_;
+  Counters counters_;
+};
+
+}  // namespace tandem::cpu

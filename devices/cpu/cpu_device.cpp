@@ -1,0 +1,81 @@
+// The CPU: runs every launch at once, on the calling thread and the engine's own pool.
+#include <cstring>
+#include <mutex>
+#include <unordered_map>
+
+#include "base/env.hpp"
+#include "base/log.hpp"
+#include "base/thread_pool.hpp"
+#include "cpu_program.hpp"
+#include "host_target.hpp"
+#include "memory_pool.hpp"
+
+namespace tandem::cpu {
+namespace {
+
+class CpuStream final : public device::Stream {
+ public:
+  explicit CpuStream(ThreadPool& pool) : pool_(pool) {}
+  void launch(const device::Program& program, const device::LaunchArgs& args) override {
+    static_cast<const CpuProgram&>(program).run(args, pool_);
+  }
+  void copy(void* to, const void* from, size_t bytes) override {
+    if (bytes) std::memmove(to, from, bytes);
+  }
+  void upload(void* to, const void* host, size_t bytes) override { copy(to, host, bytes); }
+  void download(void* host, const void* from, size_t bytes) override { copy(host, from, bytes); }
+  void fill(void* to, uint8_t value, size_t bytes) override {
+    if (bytes) std::memset(to, value, bytes);
+  }
+  // Everything before has already happened.
+  device::Event record() override { return {}; }
+  void wait(device::Event) override {}
+  void synchronize() override {}
+
+ private:
+  ThreadPool& pool_;
+};
+
+class CpuDevice final : public device::Device {
+ public:
+  CpuDevice()
+      : pool_(static_cast<int>(env::get_int("TANDEM_THREADS"))),
+        cache_(env::cache_dir()),
+        tools_{host_target(env::get("TANDEM_CPU_ISA")), cache_} {
+    info_.name = "cpu";
+    info_.description =
+        cat(pool_.threads(), pool_.threads() == 1 ? " thread, " : " threads, ", tools_.target.wide ? "512-bit" : "256-bit", " vectors");
+    info_.host_memory = true;
+  }
+  const device::DeviceInfo& info() const override { return info_; }
+  device::BufferRef allocate(size_t bytes) override { return memory_.allocate(*this, bytes); }
+  std::unique_ptr<device::Stream> make_stream() override { return std::make_unique<CpuStream>(pool_); }
+  size_t bytes_in_use() const override { return memory_.in_use(); }
+  size_t peak_bytes() const override { return memory_.peak(); }
+
+  std::shared_ptr<const device::Program> load(const codegen::Kernel& kernel) override {
+    std::string reasons;
+    for (const KernelEntry& entry : kernel_list()) {
+      std::string refusal;
+      if (auto program = entry.make(kernel, tools_, refusal)) {
+        log::line(log::Topic::Dispatch, kernel.op->name, ": ", entry.name, reasons);
+        return program;
+      }
+      reasons += cat("; not ", entry.name, ": ", refusal);
+    }
+    user_error(kernel.op->name, ": the cpu has no kernel for it", reasons);
+  }
+
+ private:
+  device::DeviceInfo info_;
+  ThreadPool pool_;
+  CodeCache cache_;
+  Toolbox tools_;
+  MemoryPool memory_;
+};
+
+}  // namespace
+
+std::unique_ptr<device::Device> make_device() { return std::make_unique<CpuDevice>(); }
+
+}  // namespace tandem::cpu

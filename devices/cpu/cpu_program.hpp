@@ -1,0 +1,38 @@
+// Programs of the CPU device and the ordered list they come from: library kernels first, generated code, host routines last.
+#pragma once
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/thread_pool.hpp"
+#include "code_cache.hpp"
+#include "device/device.hpp"
+#include "schedule.hpp"
+
+namespace tandem::cpu {
+
+class CpuProgram : public device::Program {
+ public:
+  virtual void run(const device::LaunchArgs& args, ThreadPool& pool) const = 0;
+};
+
+// What making a program may use.
+struct Toolbox {
+  Target target;
+  CodeCache& cache;
+};
+
+// An entry of the list. `make` returns nothing and says why when it does not take the kernel.
+struct KernelEntry {
+  const char* name;
+  std::shared_ptr<const CpuProgram> (*make)(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal);
+};
+std::span<const KernelEntry> kernel_list();  // kernels.cpp
+
+// The entries, one source file each under kernels/.
+std::shared_ptr<const CpuProgram> make_gemm(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal);
+std::shared_ptr<const CpuProgram> make_lapack(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal);
+std::shared_ptr<const CpuProgram> make_generated(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal);
+std::shared_ptr<const CpuProgram> make_host_routine(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal);
+
+}  // namespace tandem::cpu

@@ -1,0 +1,16 @@
+// The policy of the CPU device, best first. Adding a kernel is a file under kernels/ and a line here.
+#include "cpu_program.hpp"
+
+namespace tandem::cpu {
+
+std::span<const KernelEntry> kernel_list() {
+  static constexpr KernelEntry kList[] = {
+      {"gemm/openblas", make_gemm},
+      {"linalg/lapack", make_lapack},
+      {"generated", make_generated},
+      {"host", make_host_routine},
+  };
+  return kList;
+}
+
+}  // namespace tandem::cpu

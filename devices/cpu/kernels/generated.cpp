@@ -1,0 +1,130 @@
+// Code generated from a kernel's loops, stage by stage.
+#include <dlfcn.h>
+
+#include <array>
+#include <filesystem>
+
+#include "base/log.hpp"
+#include "base/text.hpp"
+#include "cpu_program.hpp"
+#include "llvm_emit.hpp"
+
+namespace tandem::cpu {
+namespace {
+
+constexpr int kEmitterVersion = 2;         // part of every key: raise it when the emitter's output changes
+constexpr double kParallelWork = 1 << 16;  // below this, waking a thread costs more than it gives
+constexpr double kChunkWork = 1 << 15;
+
+// The folder of the library or program that this code is part of.
+std::string own_folder() {
+  Dl_info info;
+  if (!dladdr(reinterpret_cast<void*>(&own_folder), &info) || !info.dli_fname) return ".";
+  return std::filesystem::absolute(info.dli_fname).parent_path().string();
+}
+
+EmitFn load_emitter() {
+  const std::string here = own_folder();
+  std::string tried;
+  for (const std::string& folder : {here, here + "/../lib", std::string(TANDEM_PLUGIN_FOLDER)}) {
+    const std::string path = folder + "/libtandem_llvm.so";
+    if (void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL))
+      if (void* symbol = dlsym(library, kEmitSymbol)) return reinterpret_cast<EmitFn>(symbol);
+    const char* why = dlerror();
+    tried += cat("\n  tried ", path, ": ", why ? why : "");
+  }
+  resource_error("cpu: the code generator libtandem_llvm.so cannot be loaded", tried,
+                 "\n  hint: it belongs beside the tandem library and needs libLLVM 19.1");
+}
+
+EmitFn emitter() {
+  static const EmitFn emit = load_emitter();
+  return emit;
+}
+
+struct Stage {
+  KernelFunction function;
+  std::vector<int64_t> params;
+  Schedule schedule;
+};
+
+// Chunks follow from the extents alone; they only say who computes what, never how.
+void run_strips(const Stage& s, void* const* pointers, ThreadPool& pool) {
+  const int64_t rows = s.schedule.rows, columns = s.schedule.columns, tile = s.schedule.column_tile;
+  const int64_t strips = (columns + tile - 1) / tile;
+  const auto chunk = std::max<int64_t>(1, static_cast<int64_t>(kChunkWork / (static_cast<double>(tile) * s.schedule.work_per_column)));
+  const int64_t row_chunks = (rows + chunk - 1) / chunk;
+  const auto one = [&](int64_t i) {
+    const int64_t row = i / strips * chunk, column = i % strips * tile;
+    s.function(pointers, s.params.data(), row, std::min(rows, row + chunk), column, std::min(columns, column + tile));
+  };
+  if (s.schedule.work() >= kParallelWork)
+    pool.run(row_chunks * strips, one);
+  else
+    for (int64_t i = 0; i < row_chunks * strips; ++i) one(i);
+}
+
+void run_stage(const Stage& s, void* const* pointers, ThreadPool& pool) {
+  const int64_t rows = s.schedule.rows, columns = s.schedule.columns;
+  if (rows == 0 || columns == 0) return;
+  if (s.schedule.column_tile > 0 && columns > s.schedule.column_tile) return run_strips(s, pointers, pool);
+  const double work = s.schedule.work();
+  if (work < kParallelWork || pool.threads() == 1) return s.function(pointers, s.params.data(), 0, rows, 0, columns);
+  const auto wanted = static_cast<int64_t>(work / kChunkWork);
+  if (rows >= wanted || !s.schedule.columns_divide) {
+    const int64_t chunk = std::max<int64_t>(1, rows / wanted), chunks = (rows + chunk - 1) / chunk;
+    pool.run(chunks, [&](int64_t i) { s.function(pointers, s.params.data(), i * chunk, std::min(rows, (i + 1) * chunk), 0, columns); });
+    return;
+  }
+  const int64_t per_row = std::max<int64_t>(1, wanted / rows), unit = s.schedule.column_unit;
+  const int64_t width = ((columns + per_row - 1) / per_row + unit - 1) / unit * unit, cuts = (columns + width - 1) / width;
+  pool.run(rows * cuts, [&](int64_t i) {
+    const int64_t row = i / cuts, column = i % cuts * width;
+    s.function(pointers, s.params.data(), row, row + 1, column, std::min(columns, column + width));
+  });
+}
+
+class Generated final : public CpuProgram {
+ public:
+  Generated(const codegen::Kernel& k, Toolbox& tools) : inputs_(k.in.size()), outputs_(k.out.size()) {
+    for (const codegen::LoopKernel& loops : k.stages) {
+      const Schedule s = schedule(loops, tools.target.lanes);
+      const std::string key = cat(kEmitterVersion, " ", tools.target.cpu, " ", tools.target.features, " ", tools.target.lanes, " mode",
+                                  static_cast<int>(s.mode), " x", s.unroll, " ", loops.key);
+      const Code& code = tools.cache.get(key, [&](std::vector<char>& object) { emitter()(loops, s, tools.target, object); });
+      stages_.push_back({reinterpret_cast<KernelFunction>(code.entry()), loops.params, s});
+    }
+    for (size_t i = 0; i < k.partials.size(); ++i) partial_offsets_.push_back(k.partial_offset(i));
+    scratch_ = k.partial_bytes();
+  }
+  std::string_view kernel_name() const override { return "generated"; }
+  size_t scratch_bytes() const override { return scratch_; }
+
+  void run(const device::LaunchArgs& args, ThreadPool& pool) const override {
+    if (stages_.size() == 1) return run_stage(stages_[0], args.pointers, pool);
+    auto* scratch = static_cast<char*>(args.scratch);
+    std::vector<void*> first(args.pointers, args.pointers + inputs_);
+    for (size_t offset : partial_offsets_) first.push_back(scratch + offset);
+    run_stage(stages_[0], first.data(), pool);
+    std::vector<void*> second = first;
+    second.insert(second.end(), args.pointers + inputs_, args.pointers + inputs_ + outputs_);
+    run_stage(stages_[1], second.data(), pool);
+  }
+
+ private:
+  size_t inputs_, outputs_, scratch_ = 0;
+  std::vector<Stage> stages_;
+  std::vector<size_t> partial_offsets_;
+};
+
+}  // namespace
+
+std::shared_ptr<const CpuProgram> make_generated(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal) {
+  if (kernel.stages.empty()) {
+    refusal = "the op has no loops";
+    return nullptr;
+  }
+  return std::make_shared<Generated>(kernel, tools);
+}
+
+}  // namespace tandem::cpu

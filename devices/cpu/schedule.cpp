@@ -1,0 +1,86 @@
+#include "schedule.hpp"
+
+#include <algorithm>
+#include <unordered_set>
+
+namespace tandem::cpu {
+namespace {
+
+using ir::Prim;
+using ir::Scalar;
+
+constexpr int64_t kTile = 64;            // columns: a line of memory holds several rows' elements, and all lines stay in the first cache
+constexpr double kUnrollBelowCost = 16;  // longer elements keep the processor busy by themselves
+
+struct Survey {
+  std::unordered_set<const ir::ScalarNode*> seen;
+  std::vector<const ir::ScalarNode*> loads;
+  double cost = 0;
+
+  void visit(const Scalar& s) {
+    if (!s || !seen.insert(s.get()).second) return;
+    if (s->prim == Prim::Load) loads.push_back(s.get());
+    cost += s->prim >= Prim::Cbrt || s->prim == Prim::Pow || s->prim == Prim::Atan2 ? 8 : s->in.empty() ? 0 : 1;
+    for (const Scalar& x : s->in) visit(x);
+  }
+};
+
+// Whether the axis does not step through the load's memory, or steps by one element: otherwise the lanes must be gathered.
+bool is_cheap(const ir::ScalarNode& load, int axis, int axis_count) {
+  const auto a = codegen::affine(load.in[0], axis_count);
+  if (!a) return false;
+  const Scalar& c = a->coefficients[static_cast<size_t>(axis)];
+  return !c || (c->prim == Prim::Const && c->bits == 1);
+}
+
+// What it costs to fill one vector when lanes lie along `axis`: contiguous and repeated loads are cheap, gathers are not.
+double lane_cost(const std::vector<const ir::ScalarNode*>& loads, int axis, int axis_count, int64_t extent, int lanes) {
+  double cost = 1;
+  for (const ir::ScalarNode* l : loads) cost += is_cheap(*l, axis, axis_count) ? 1 : lanes;
+  const double filled = std::min<double>(1, static_cast<double>(extent) / lanes);
+  return cost / std::max(filled, 1e-3);
+}
+
+}  // namespace
+
+Schedule schedule(const codegen::LoopKernel& k, int lanes) {
+  Schedule s;
+  const int outputs = static_cast<int>(k.extents.size());
+  if (outputs > 0) s.columns = k.extents.back();
+  for (int j = 0; j + 1 < outputs; ++j)
+    if (j != k.loops.scan_axis) s.rows *= k.extents[static_cast<size_t>(j)];
+
+  s.column_unit = lanes;
+
+  Survey survey;
+  for (const Scalar& r : k.loops.results) survey.visit(r);
+  if (!k.loops.reduction) {
+    s.work_per_column = survey.cost + 1;
+    for (const ir::ScalarNode* l : survey.loads)
+      if (outputs > 1 && !is_cheap(*l, outputs - 1, outputs)) s.column_tile = kTile;
+    return s;
+  }
+  Survey elements;
+  for (const Scalar& e : k.loops.reduction->element) elements.visit(e);
+  double repeats = 1;
+  for (int64_t e : k.reduce_extents) repeats *= static_cast<double>(e);
+  if (k.loops.scan_axis >= 0) {
+    s.mode = k.loops.scan_axis == outputs - 1 ? Mode::ScanAlong : Mode::Scan;
+    s.columns_divide = s.mode == Mode::Scan;
+    repeats = s.mode == Mode::Scan ? static_cast<double>(k.extents[static_cast<size_t>(k.loops.scan_axis)]) : 1;
+  } else {
+    const int reduces = static_cast<int>(k.reduce_extents.size()), axes = outputs + reduces;
+    const double across = outputs == 0 ? 1e30 : lane_cost(elements.loads, outputs - 1, axes, s.columns, lanes);
+    const double along = reduces == 0 ? 1e30 : lane_cost(elements.loads, axes - 1, axes, k.reduce_extents.back(), lanes) * 1.01;
+    s.mode = along < across ? Mode::Along : Mode::Across;
+    Survey combination;
+    for (const Scalar& c : k.loops.reduction->combine) combination.visit(c);
+    const int64_t length = s.mode == Mode::Along ? k.reduce_extents.back() : s.columns;
+    if (elements.cost + combination.cost <= kUnrollBelowCost && length >= int64_t{kMostUnroll} * lanes) s.unroll = kMostUnroll;
+    if (s.mode == Mode::Across) s.column_unit = int64_t{lanes} * s.unroll;
+  }
+  s.work_per_column = survey.cost + 1 + repeats * (elements.cost + 1);
+  return s;
+}
+
+}  // namespace tandem::cpu

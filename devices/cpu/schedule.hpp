@@ -1,0 +1,45 @@
+// How a canonical kernel's loops are walked on a CPU: which axis is spread over vector lanes and what a launch may be cut into.
+#pragma once
+#include <string>
+
+#include "codegen/kernel.hpp"
+
+namespace tandem::cpu {
+
+enum class Mode : uint8_t {
+  Map,        // no reduction; lanes lie along the last output axis
+  Across,     // reduction; lanes lie along the last output axis, so each lane owns one output
+  Along,      // reduction; lanes lie along the last reduce axis and are combined at the end
+  Scan,       // scan along an outer axis; lanes lie along the last output axis
+  ScanAlong,  // scan along the last axis, one element after the other
+};
+
+// Rows are all output axes but the last (and but the scanned one), flattened; columns are the last output axis.
+struct Schedule {
+  Mode mode = Mode::Map;
+  int64_t rows = 1, columns = 1;
+  int unroll = 1;              // vectors that a reduction works on together; a power of two
+  bool columns_divide = true;  // a launch may cut the columns (at multiples of column_unit)
+  int64_t column_unit = 1;
+  int64_t column_tile = 0;     // > 0: a launch should walk down strips of this many columns, because loads step over memory sideways
+  double work_per_column = 1;  // a rough count of element operations
+  double work() const { return static_cast<double>(rows) * static_cast<double>(columns) * work_per_column; }
+};
+
+inline constexpr int kMostUnroll = 4;
+
+Schedule schedule(const codegen::LoopKernel& kernel, int lanes);
+
+// The machine code's contract: rows [row0,row1) x columns [column0,column1); pointers are inputs, then outputs.
+using KernelFunction = void (*)(void* const* pointers, const int64_t* params, int64_t row0, int64_t row1, int64_t column0, int64_t column1);
+inline constexpr const char* kKernelSymbol = "tandem_kernel";
+
+// What code is generated for.
+struct Target {
+  std::string cpu;       // LLVM's name, "sapphirerapids"
+  std::string features;  // "+avx2,+fma,…"
+  int lanes = 8;         // elements a vector loop takes at a time: 16 with 512-bit registers, else 8
+  bool wide = false;     // 512-bit registers
+};
+
+}  // namespace tandem::cpu

@@ -1,0 +1,94 @@
+#include "cost.hpp"
+
+#include <algorithm>
+#include <map>
+#include <unordered_set>
+
+namespace tandem::null {
+namespace {
+
+using codegen::Kernel;
+using codegen::LoopKernel;
+using codegen::Operand;
+using ir::Prim;
+using ir::Scalar;
+
+double count(const std::vector<int64_t>& extents) {
+  double n = 1;
+  for (int64_t e : extents) n *= static_cast<double>(e);
+  return n;
+}
+
+// Distinct elements: an axis with stride 0 repeats what is there.
+double stored_bytes(const Operand& o) {
+  double n = static_cast<double>(size_of(o.dtype));
+  for (size_t d = 0; d < o.shape.size(); ++d)
+    if (o.strides[d] != 0 || o.shape[d] == 0) n *= static_cast<double>(o.shape[d]);
+  return n;
+}
+
+struct Count {
+  double flops = 0;
+  std::map<int, double> read_bytes;  // by input
+
+  // The roots are evaluated `times` times.
+  void add(std::span<const Scalar> roots, double times) {
+    for (const Scalar& s : ir::post_order(roots)) {
+      if (addresses_.contains(s.get())) continue;
+      if (s->prim == Prim::Load) {
+        read_bytes[s->index] += times * static_cast<double>(size_of(s->dtype));
+      } else if (!s->in.empty()) {
+        flops += times * (s->prim == Prim::Fma ? 2 : 1);
+      }
+    }
+  }
+  // Marks what only computes addresses and guards.
+  void find_addresses(std::span<const Scalar> roots) {
+    for (const Scalar& s : ir::post_order(roots))
+      if (s->prim == Prim::Load) {
+        const size_t last = s->guarded ? s->in.size() - 1 : s->in.size();
+        for (const Scalar& i : ir::post_order(std::span(s->in).first(last)))
+          if (i->prim != Prim::Load) addresses_.insert(i.get());
+      }
+  }
+
+ private:
+  std::unordered_set<const ir::ScalarNode*> addresses_;
+};
+
+Count count_stage(const LoopKernel& k) {
+  Count c;
+  const double outputs = count(k.extents);
+  c.find_addresses(k.loops.results);
+  if (k.loops.reduction) {
+    const ir::Reduction& r = *k.loops.reduction;
+    c.find_addresses(r.element);
+    const double elements = outputs * count(k.reduce_extents);
+    c.add(r.element, elements);
+    c.add(r.combine, elements);
+  }
+  c.add(k.loops.results, outputs);
+  return c;
+}
+
+}  // namespace
+
+Cost cost_of(const Kernel& kernel) {
+  Cost cost;
+  for (const Operand& o : kernel.out) cost.bytes += stored_bytes(o);
+  if (kernel.stages.empty()) {  // a host routine: nothing is known but what goes in and out
+    for (const Operand& o : kernel.in) cost.bytes += stored_bytes(o);
+    return cost;
+  }
+  std::vector<Operand> operands = kernel.in;
+  operands.insert(operands.end(), kernel.partials.begin(), kernel.partials.end());
+  for (const Operand& o : kernel.partials) cost.bytes += stored_bytes(o);  // written once; reading is counted below
+  for (const LoopKernel& stage : kernel.stages) {
+    const Count c = count_stage(stage);
+    cost.flops += c.flops;
+    for (const auto& [input, bytes] : c.read_bytes) cost.bytes += std::min(bytes, stored_bytes(operands[static_cast<size_t>(input)]));
+  }
+  return cost;
+}
+
+}  // namespace tandem::null

@@ -1,0 +1,13 @@
+// What a kernel moves and computes, counted from its canonical loops.
+#pragma once
+#include "codegen/kernel.hpp"
+
+namespace tandem::null {
+
+struct Cost {
+  double flops = 0;  // primitives on values; addresses are not counted
+  double bytes = 0;  // each operand once, or as often as it is read if that is less
+};
+Cost cost_of(const codegen::Kernel& kernel);
+
+}  // namespace tandem::null

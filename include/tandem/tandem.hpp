@@ -1,0 +1,10 @@
+// All of Tandem's public C++ interface but for <tandem/extend.hpp>, which adds ops.
+#pragma once
+#include <tandem/control.hpp>
+#include <tandem/dlpack.hpp>
+#include <tandem/function.hpp>
+#include <tandem/ops.hpp>
+#include <tandem/random.hpp>
+#include <tandem/tape.hpp>
+#include <tandem/tensor.hpp>
+#include <tandem/variable.hpp>

@@ -1,0 +1,83 @@
+// The table of environment variables and its readers.
+#include "base/env.hpp"
+
+#include <charconv>
+#include <cstdlib>
+
+#include "base/text.hpp"
+
+namespace tandem::env {
+namespace {
+
+constexpr std::string_view kCacheDir = "TANDEM_CACHE_DIR";
+
+constexpr Variable kVariables[] = {
+    {"TANDEM_THREADS", "0", "Threads that compute, the calling one included; `0` is all cores this process may use."},
+    {"TANDEM_DEVICE", "cpu", "The device that runs what does not name one, such as `cpu`, `ref` or `opencl:0`."},
+    {"TANDEM_CPU_ISA", "native", "The vector instructions the cpu device may use: `native`, or `avx2` or `avx512` to force narrower code."},
+    {kCacheDir, "$XDG_CACHE_HOME/tandem, else ~/.cache/tandem", "The folder of compiled kernels; `off` or empty keeps nothing on disk."},
+    {"TANDEM_LOG", "", "Topics to print to stderr, with commas between: `dispatch`, `plan`, `pass`, `cache`, `compile`."},
+    {"TANDEM_DUMP", "", "A folder that receives the graph after every pass, the plan and the kernels; empty writes none."},
+    {"TANDEM_DISABLE_PASS", "", "Passes to leave out, by name, with commas between."},
+    {"TANDEM_VERIFY", "0", "`1` checks every plan and the graph after every pass in release builds too."},
+};
+
+const Variable& find(std::string_view name) {
+  for (const Variable& v : kVariables)
+    if (v.name == name) return v;
+  internal_error("environment variable ", name, " is not in the table of base/env.cpp");
+}
+
+// The XDG base directory specification: a relative XDG_CACHE_HOME is to be ignored. Empty when there is no home either.
+std::string default_cache_dir() {
+  const char* cache_home = std::getenv("XDG_CACHE_HOME");
+  if (cache_home && cache_home[0] == '/') return cat(cache_home, "/tandem");
+  const char* home = std::getenv("HOME");
+  return home && *home ? cat(home, "/.cache/tandem") : "";
+}
+
+}  // namespace
+
+std::span<const Variable> variables() { return kVariables; }
+
+std::string get(std::string_view name) {
+  const Variable& variable = find(name);
+  const char* value = std::getenv(variable.name.data());  // a literal, so it ends in a zero
+  if (value) return value;
+  return name == kCacheDir ? default_cache_dir() : std::string(variable.default_value);
+}
+
+int64_t get_int(std::string_view name) {
+  const std::string text = get(name);
+  const char* end = text.data() + text.size();
+  int64_t value = 0;
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error == std::errc::result_out_of_range) user_error(name, ": \"", text, "\" does not fit in 64 bits");
+  if (error != std::errc() || stop != end) user_error(name, ": \"", text, "\" is not a whole number");
+  return value;
+}
+
+bool get_flag(std::string_view name) {
+  const std::string text = get(name);
+  return !(text.empty() || text == "0" || text == "false" || text == "off");
+}
+
+std::string cache_dir() {
+  const std::string text = get(kCacheDir);
+  return text == "off" ? "" : text;
+}
+
+std::string markdown() {
+  std::string text =
+      "# Environment variables\n\n"
+      "Generated from the table in `src/base/env.cpp`; no other variable is read.\n\n"
+      "| Variable | Default | Meaning |\n"
+      "|---|---|---|\n";
+  for (const Variable& v : kVariables) {
+    const std::string default_cell = v.default_value.empty() ? "" : cat("`", v.default_value, "`");
+    text += cat("| `", v.name, "` | ", default_cell, " | ", v.doc, " |\n");
+  }
+  return text;
+}
+
+}  // namespace tandem::env

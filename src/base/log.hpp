@@ -1,0 +1,18 @@
+// Topics switched on by TANDEM_LOG=dispatch,plan,pass; one line each to stderr. Off costs one load.
+#pragma once
+#include <string_view>
+
+#include "base/text.hpp"
+
+namespace tandem::log {
+
+enum class Topic : unsigned { Dispatch, Plan, Pass, Cache, Compile };
+bool enabled(Topic t);
+void refresh();  // reads TANDEM_LOG again
+void write(Topic t, std::string_view line);
+
+template <class... T> void line(Topic t, const T&... parts) {
+  if (enabled(t)) write(t, cat(parts...));
+}
+
+}  // namespace tandem::log

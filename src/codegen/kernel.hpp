@@ -1,0 +1,64 @@
+// Kernel: one launch with every extent bound, which is what a device is asked to make a Program of.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ir/builder.hpp"
+#include "ir/loops.hpp"
+#include "ir/op.hpp"
+
+namespace tandem::codegen {
+
+// How one operand lies in memory. Outputs are always dense.
+struct Operand {
+  DType dtype = DType::F32;
+  Shape shape;
+  Strides strides;  // in elements
+  static Operand dense(DType t, const Shape& s) { return {t, s, contiguous_strides(s)}; }
+  bool is_dense() const { return is_contiguous(shape, strides); }
+};
+
+// Loops from which everything that varies between launches has moved into parameters, so that one piece of code serves all sizes:
+//   - output and reduce axes of extent 1 are gone, neighbours that lie contiguously in every load are one axis;
+//   - every Load has one index: the element offset from the operand's start;
+//   - every extent, stride and offset other than 0, 1 and -1 is a parameter: an Extent leaf whose `index` is its place in `params`.
+struct LoopKernel {
+  ir::Loops loops;                      // extents are parameters as well
+  std::vector<int64_t> extents;         // the bound values of loops.extents
+  std::vector<int64_t> reduce_extents;  // … of loops.reduction->extents
+  std::vector<int64_t> params;
+  std::vector<DType> inputs, outputs;   // types of the memory behind each
+  std::string key;                      // equal keys: the same code with other parameters
+};
+
+// A stage reads the kernel's inputs, then all partial buffers; it writes either the partial buffers or the kernel's outputs.
+struct Kernel {
+  const ir::OpDef* op = nullptr;
+  ir::Attrs attrs;
+  std::vector<Operand> in, out;
+  std::vector<LoopKernel> stages;     // none for `evaluate` rows; two when a long reduction is split into blocks
+  std::vector<Operand> partials;      // what stage 0 hands to stage 1
+  size_t partial_bytes() const;       // each partial starts at a multiple of kAlignment
+  size_t partial_offset(size_t i) const;
+};
+inline constexpr size_t kAlignment = 64;
+inline size_t align_up(size_t n) { return (n + kAlignment - 1) / kAlignment * kAlignment; }
+
+// The kernel of one node. Types are bound by `bindings`; `in` says how inputs lie.
+Kernel make_kernel(const ir::OpDef& op, const ir::Attrs& attrs, std::span<const ir::TensorType> in_types, std::span<const ir::TensorType> out_types,
+                   const Bindings& bindings, std::span<const Operand> in);
+
+// The canonical form of loops over operands that lie as given.
+LoopKernel canonical(const ir::Loops& loops, const Bindings& bindings, std::span<const Operand> in, std::span<const DType> out);
+
+// index = sum of coefficient[axis] * Axis(axis) + offset, where coefficients and offset do not vary with any axis in `axes`.
+// The same shape serves numbers (canonical) and parameters (renderers).
+struct Affine {
+  std::vector<ir::Scalar> coefficients;  // empty Scalar: 0
+  ir::Scalar offset;                     // empty: 0
+};
+// Nothing when the expression is not affine in the axes [0, axis_count).
+std::optional<Affine> affine(const ir::Scalar& index, int axis_count);
+
+}  // namespace tandem::codegen

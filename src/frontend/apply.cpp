@@ -1,0 +1,279 @@
+#include "frontend/apply.hpp"
+
+#include <bit>
+#include <limits>
+
+#include "base/half.hpp"
+#include "frontend/memory.hpp"
+#include "frontend/tape_impl.hpp"
+#include "frontend/tensor_impl.hpp"
+#include "frontend/thread_state.hpp"
+#include "frontend/tracer.hpp"
+#include "frontend/variable_impl.hpp"
+#include "ops/promote.hpp"
+#include "ops/table.hpp"
+
+namespace tandem::frontend {
+namespace {
+
+using ir::OperandClass;
+
+constexpr size_t kFew = 4;  // operands that the lean way takes
+
+const ir::Signature::Operand& operand_at(const ir::OpDef& op, size_t i) {
+  const auto& all = op.signature.operands;
+  return all[std::min(i, all.size() - 1)];
+}
+
+PromotionType weak_type(Operand::Kind kind) {
+  switch (kind) {
+    case Operand::Kind::Bool: return {DType::Bool, true};
+    case Operand::Kind::Int: return {DType::I32, true};
+    default: return {DType::F32, true};
+  }
+}
+
+// --- bare numbers ----------------------------------------------------------------------------------------------------------------
+
+bool fits(int64_t n, DType t) {
+  switch (t) {
+    case DType::U8: return std::in_range<uint8_t>(n);
+    case DType::U16: return std::in_range<uint16_t>(n);
+    case DType::U32: return std::in_range<uint32_t>(n);
+    case DType::U64: return n >= 0;
+    case DType::I8: return std::in_range<int8_t>(n);
+    case DType::I16: return std::in_range<int16_t>(n);
+    case DType::I32: return std::in_range<int32_t>(n);
+    default: return true;
+  }
+}
+
+ir::Literal literal(const Operand& n, DType t, std::string_view what) {
+  if (n.kind() == Operand::Kind::Float) return ir::Literal::scalar(t, n.as_float());
+  if (is_int(t) && !fits(n.as_int(), t)) user_error(what, ": the number ", n.as_int(), " does not fit into ", name(t));
+  return is_int(t) ? ir::Literal::scalar_int(t, n.as_int()) : ir::Literal::scalar(t, n.as_float());
+}
+
+// Numbers that this thread used lately. Many ops use the same few, and each would be an allocation.
+class NumberCache {
+ public:
+  const Tensor& get(const Operand& n, DType t, std::string_view what) {
+    const uint64_t bits = n.kind() == Operand::Kind::Float ? std::bit_cast<uint64_t>(n.as_float()) : static_cast<uint64_t>(n.as_int());
+    const uint64_t key = bits * 0x9e3779b97f4a7c15u + static_cast<uint64_t>(t) * 2 + (n.kind() == Operand::Kind::Float);
+    Entry& e = entries_[(key >> 32) % kEntries];
+    if (!e.tensor.defined() || e.bits != bits || e.dtype != t || e.kind != n.kind()) {
+      const ir::Literal value = literal(n, t, what);
+      e = {bits, t, n.kind(), concrete(upload(value.bytes->data(), t, {}))};
+    }
+    return e.tensor;
+  }
+
+ private:
+  static constexpr size_t kEntries = 128;
+  struct Entry {
+    uint64_t bits = 0;
+    DType dtype = DType::F32;
+    Operand::Kind kind = Operand::Kind::None;
+    Tensor tensor;
+  };
+  Entry entries_[kEntries];
+};
+
+NumberCache& numbers() {
+  thread_local NumberCache cache;
+  return cache;
+}
+
+// --- the lean way: nothing is traced or recorded, and nothing has to be converted --------------------------------------------------
+
+struct Few {
+  const engine::TensorRef* refs[kFew];
+  Tensor held[kFew];  // numbers and variables' values, so that they live through the call
+  size_t count = 0;
+
+  // False: the general way must look at it.
+  bool gather(const ir::OpDef& op, std::span<const Operand* const> in) {
+    if (in.size() > kFew || (op.signature.operands.empty() && !in.empty())) return false;
+    int type = -1;  // the type T of the shared classes
+    bool has_numbers = false;
+    for (size_t i = 0; i < in.size(); ++i) {
+      const Operand& o = *in[i];
+      const OperandClass c = operand_at(op, i).type;
+      switch (o.kind()) {
+        case Operand::Kind::Tensor: refs[i] = concrete_ref(o.tensor()); break;
+        case Operand::Kind::Variable:
+          held[i] = read_variable(o.variable());
+          refs[i] = concrete_ref(held[i]);
+          break;
+        case Operand::Kind::None: return false;
+        default:
+          if (c > OperandClass::Boolean) return false;
+          refs[i] = nullptr;
+          has_numbers = true;
+          continue;
+      }
+      if (!refs[i]) return false;
+      const DType t = refs[i]->layout.dtype;
+      if (!ir::accepts(c, t)) return false;
+      if (c > OperandClass::Boolean) continue;
+      if (type >= 0 && type != static_cast<int>(t)) return false;
+      type = static_cast<int>(t);
+    }
+    count = in.size();
+    if (!has_numbers) return true;
+    if (type < 0) return false;
+    const auto t = static_cast<DType>(type);
+    for (size_t i = 0; i < in.size(); ++i) {
+      if (refs[i]) continue;
+      // A bare number that is not of a higher kind than T takes it.
+      const bool is_lower =
+          in[i]->kind() == Operand::Kind::Int ? is_int(t) || is_float(t) : in[i]->kind() == Operand::Kind::Float && is_float(t);
+      if (!is_lower) return false;
+      held[i] = numbers().get(*in[i], t, op.name);
+      refs[i] = concrete_ref(held[i]);
+    }
+    return true;
+  }
+};
+
+// Results of the engine, moved out at once; kept by the thread for its memory.
+std::vector<engine::TensorRef>& result_refs() {
+  thread_local std::vector<engine::TensorRef> refs;
+  return refs;
+}
+
+std::vector<Tensor> run_eager(const ir::OpDef& op, std::span<const Tensor> operands, const ir::Attrs& attrs) {
+  std::vector<const engine::TensorRef*> in;
+  in.reserve(operands.size());
+  for (const Tensor& t : operands) in.push_back(&numbers_of(t, op.name));
+  std::vector<engine::TensorRef> out;
+  active_engine().eager(op, attrs, in, out);
+  std::vector<Tensor> results;
+  results.reserve(out.size());
+  for (engine::TensorRef& r : out) results.push_back(concrete(std::move(r)));
+  return results;
+}
+
+// Operands as tensors of their final types: numbers and conversions become tensors too.
+std::vector<Tensor> resolved(const ir::OpDef& op, std::span<const Operand* const> in, Location where) {
+  std::vector<Tensor> tensors;
+  std::vector<PromotionType> types;
+  for (size_t i = 0; i < in.size(); ++i) {
+    const Operand& o = *in[i];
+    Tensor& t = tensors.emplace_back();
+    if (o.kind() == Operand::Kind::None) {
+      tensors.pop_back();
+      for (const Operand* rest : in.subspan(i))
+        if (rest->kind() != Operand::Kind::None)
+          user_error(op.name, ": operand '", operand_at(op, i).name, "' is left out, but one behind it is given");
+      break;
+    }
+    if (o.is_number()) {
+      types.push_back(weak_type(o.kind()));
+      continue;
+    }
+    if (o.kind() == Operand::Kind::Tensor && !o.tensor().defined())
+      user_error(op.name, ": operand '", operand_at(op, i).name,
+                 "' holds nothing\n  hint: a default-made Tensor, or the gradient of something that the target does not depend on");
+    t = o.kind() == Operand::Kind::Tensor ? o.tensor() : read_variable(o.variable());
+    types.push_back({dtype_of(t), false});
+  }
+  const std::vector<DType> wanted = ops::promote_operands(op, types);
+  for (size_t i = 0; i < tensors.size(); ++i)
+    tensors[i] = in[i]->is_number() ? number(*in[i], wanted[i], op.name) : cast_to(tensors[i], wanted[i], where);
+  return tensors;
+}
+
+template <class E> [[noreturn]] void throw_at(const E& e, const Location& where) {
+  std::string text = e.what();
+  if (where.line != 0 && text.find("\n  at ") == std::string::npos)
+    text.insert(std::min(text.find("\n  hint:"), text.size()), cat("\n  at ", where));
+  throw E(text);
+}
+
+}  // namespace
+
+const ir::OpDef& row(std::string_view name) { return ops::table().at(name); }
+
+const ir::Attrs& no_attrs() {
+  static const ir::Attrs none;
+  return none;
+}
+
+void rethrow_at(const Location& where) {
+  try {
+    throw;
+  } catch (const UserError& e) {
+    throw_at(e, where);
+  } catch (const ResourceError& e) {
+    throw_at(e, where);
+  }
+}
+
+Location location_of(std::span<const Operand* const> operands) {
+  for (const Operand* o : operands)
+    if (o->where().line() != 0) return Location::of(o->where());
+  return {};
+}
+
+Tensor number(const Operand& n, DType dtype, std::string_view what) {
+  if (!thread_state.tracer) return numbers().get(n, dtype, what);
+  Tracer& t = *thread_state.tracer;
+  return t.wrap(t.builder().constant(literal(n, dtype, what)));
+}
+
+Tensor tensor_of(const Operand& o, std::optional<DType> dtype) {
+  const Location where = Location::of(o.where());
+  switch (o.kind()) {
+    case Operand::Kind::None: user_error("an operand is missing");
+    case Operand::Kind::Tensor: return dtype ? cast_to(o.tensor(), *dtype, where) : (defined(o.tensor()), o.tensor());
+    case Operand::Kind::Variable: {
+      const Tensor value = read_variable(o.variable());
+      return dtype ? cast_to(value, *dtype, where) : value;
+    }
+    default: return number(o, dtype.value_or(weak_type(o.kind()).dtype), "tensor");
+  }
+}
+
+Tensor cast_to(const Tensor& t, DType to, Location where) {
+  if (dtype_of(t) == to) return t;
+  static const ir::OpDef& cast = row("cast");
+  return call_final(cast, {&t, 1}, {{"dtype", to}}, where).front();
+}
+
+std::vector<Tensor> call_final(const ir::OpDef& op, std::span<const Tensor> operands, const ir::Attrs& attrs, Location where) {
+  std::vector<Tensor> results =
+      thread_state.tracer ? thread_state.tracer->node(op, operands, attrs, where) : run_eager(op, operands, attrs);
+  if (thread_state.tape) TapeImpl::record_op(op, operands, results, attrs, where);
+  return results;
+}
+
+Tensor call(const ir::OpDef& op, std::span<const Operand* const> operands, const ir::Attrs& attrs, Location where) {
+  try {
+    if (!thread_state.tracer && !thread_state.tape) [[likely]] {
+      Few few;
+      if (few.gather(op, operands)) [[likely]] {
+        std::vector<engine::TensorRef>& out = result_refs();
+        active_engine().eager(op, attrs, {few.refs, few.count}, out);
+        Tensor first = concrete(std::move(out.front()));
+        out.clear();
+        return first;
+      }
+    }
+    if (!where) where = location_of(operands);
+    return std::move(call_final(op, resolved(op, operands, where), attrs, where).front());
+  } catch (const Error&) {
+    rethrow_at(where ? where : location_of(operands));
+  }
+}
+
+std::vector<Tensor> call_all(const ir::OpDef& op, std::span<const Operand* const> operands, const ir::Attrs& attrs, Location where) {
+  if (!where) where = location_of(operands);
+  try {
+    return call_final(op, resolved(op, operands, where), attrs, where);
+  } catch (const Error&) {
+    rethrow_at(where);
+  }
+}
+
+}  // namespace tandem::frontend

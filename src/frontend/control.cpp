@@ -1,0 +1,424 @@
+// Control flow: run at once, or traced into sub-graphs. A sub-graph is closed, so the tensors that a callable takes from outside and the
+// variables that it reads become operands of the node, and variables that it assigns become results, which are assigned outside.
+#include <tandem/control.hpp>
+
+#include <algorithm>
+#include <memory>
+
+#include "frontend/apply.hpp"
+#include "frontend/tape_impl.hpp"
+#include "frontend/tensor_impl.hpp"
+#include "frontend/tracer.hpp"
+#include "frontend/variable_impl.hpp"
+#include "ops/table.hpp"
+
+namespace tandem {
+
+using namespace frontend;
+
+namespace {
+
+// --- sub-graphs ------------------------------------------------------------------------------------------------------------------
+
+// One callable, traced. Its tracer lives on, because another callable of the same node may have more to ask of it.
+struct Part {
+  std::unique_ptr<Tracer> tracer;
+  std::vector<Tensor> parameters, outputs;
+};
+
+Part traced_part(std::string name, std::span<const ir::TensorType> parameters, const FlatFunction& f) {
+  Part p{std::make_unique<Tracer>(std::move(name)), {}, {}};
+  for (const ir::TensorType& t : parameters) p.parameters.push_back(p.tracer->parameter(t));
+  const TraceScope scope(*p.tracer);
+  p.outputs = f(p.parameters);
+  for (const Tensor& t : p.outputs) p.tracer->value_of(t);  // one from outside is an external from now on
+  return p;
+}
+
+std::vector<ir::TensorType> types_of(std::span<const Tensor> tensors) {
+  std::vector<ir::TensorType> types;
+  for (const Tensor& t : tensors) types.push_back(type_of(t));
+  return types;
+}
+
+// What all callables of a node take from outside, in one order.
+class Externals {
+ public:
+  explicit Externals(std::span<Part* const> parts) {
+    for (const Part* p : parts) add(*p->tracer);
+    // A callable that leaves a variable alone still gives its value when another one assigns it.
+    for (Part* p : parts)
+      for (const Tracer::External& e : all_)
+        if (e.written) p->tracer->read(e.variable);
+  }
+
+  std::vector<Variable> written() const {
+    std::vector<Variable> variables;
+    for (const Tracer::External& e : all_)
+      if (e.written) variables.push_back(e.variable);
+    return variables;
+  }
+  std::vector<const Tracer::External*> all() const {
+    std::vector<const Tracer::External*> pointers;
+    for (const Tracer::External& e : all_) pointers.push_back(&e);
+    return pointers;
+  }
+  std::vector<const Tracer::External*> states() const { return chosen(true); }      // assigned
+  std::vector<const Tracer::External*> constants() const { return chosen(false); }  // only read
+
+ private:
+  void add(const Tracer& t) {
+    for (const Tracer::External& e : t.externals()) {
+      const auto found = std::ranges::find(all_, e.key(), &Tracer::External::key);
+      if (found == all_.end())
+        all_.push_back(e);
+      else
+        found->written |= e.written;
+    }
+  }
+  std::vector<const Tracer::External*> chosen(bool written) const {
+    std::vector<const Tracer::External*> pointers = all();
+    std::erase_if(pointers, [&](const Tracer::External* e) { return e->written != written; });
+    return pointers;
+  }
+  std::vector<Tracer::External> all_;
+};
+
+ir::TensorType external_type(const Tracer::External& e) {
+  return e.variable.defined() ? ir::TensorType{e.variable.dtype(), to_dims(e.variable.shape())} : type_of(e.outer);
+}
+
+// As tensors of the trace that we are in. Reading variables here lets the tapes know.
+std::vector<Tensor> outside(std::span<const Tracer::External* const> externals) {
+  std::vector<Tensor> tensors;
+  for (const Tracer::External* e : externals) tensors.push_back(e->variable.defined() ? read_variable(e->variable) : e->outer);
+  return tensors;
+}
+
+// The part's graph with other inputs: parameters[0, split), `middle`, the other parameters, `last`. Externals that a part does not use are
+// inputs that nothing reads.
+ir::GraphRef arranged(Part& p, std::span<const Tensor> outputs, size_t split, std::span<const Tracer::External* const> middle,
+                      std::span<const Tracer::External* const> last) {
+  for (const Tensor& t : outputs) p.tracer->value_of(t);
+  const std::vector<Tracer::External> own = p.tracer->externals();
+  const ir::Graph g = p.tracer->finish(outputs);
+  const std::vector<ir::TensorType> inputs = g.input_types();
+  ir::Builder b(ops::table());
+  std::vector<ir::Value> given(g.inputs.size());
+  const auto add = [&](std::span<const Tracer::External* const> externals) {
+    for (const Tracer::External* e : externals) {
+      const ir::Value v = b.input(external_type(*e));
+      const auto found = std::ranges::find(own, e->key(), &Tracer::External::key);
+      if (found != own.end()) given[p.parameters.size() + static_cast<size_t>(found - own.begin())] = v;
+    }
+  };
+  for (size_t i = 0; i < split; ++i) given[i] = b.input(inputs[i]);
+  add(middle);
+  for (size_t i = split; i < p.parameters.size(); ++i) given[i] = b.input(inputs[i]);
+  add(last);
+  std::vector<ir::Value> results = ir::inline_graph(b, g, given);
+  return std::make_shared<const ir::Graph>(b.finish(std::move(results), g.name));
+}
+
+Tensor state_of(Part& p, const Variable& v) { return p.tracer->read(v); }
+
+template <class T> void append(std::vector<T>& to, const std::vector<T>& more) { to.insert(to.end(), more.begin(), more.end()); }
+
+// The node's results behind the callable's own are the new values of variables.
+void assign_all(std::span<const Variable> variables, std::span<const Tensor> values) {
+  for (size_t i = 0; i < variables.size(); ++i) thread_state.tracer->assign(variables[i], values[i]);
+}
+
+// --- checks ----------------------------------------------------------------------------------------------------------------------
+
+void check_same(std::string_view op, const std::string& first, std::span<const Tensor> a, const std::string& second,
+                std::span<const Tensor> b) {
+  if (a.size() != b.size()) user_error(op, ": ", first, " gives ", a.size(), " tensors, ", second, " gives ", b.size());
+  for (size_t i = 0; i < a.size(); ++i)
+    if (!(type_of(a[i]) == type_of(b[i])))
+      user_error(op, ": result ", i, " is ", type_of(a[i]), " in ", first, " and ", type_of(b[i]), " in ", second,
+                 "\n  hint: both must have the same element type and shape; cast() or reshape() one of them");
+}
+
+void check_carry(std::string_view op, std::span<const Tensor> before, std::span<const Tensor> after) {
+  if (before.size() != after.size()) user_error(op, ": the state is ", before.size(), " tensors, the body gives ", after.size());
+  for (size_t i = 0; i < before.size(); ++i)
+    if (!(type_of(before[i]) == type_of(after[i])))
+      user_error(op, ": part ", i, " of the state is ", type_of(before[i]), ", the body turns it into ", type_of(after[i]),
+                 "\n  hint: the state keeps its element types and shapes from step to step");
+}
+
+void check_predicate(std::string_view op, const Tensor& t) {
+  const ir::TensorType type = type_of(t);
+  if (type.dtype != DType::Bool || type.rank() != 0)
+    user_error(op, ": the condition must be bool[], it is ", type, "\n  hint: compare, and reduce with all() or any()");
+}
+
+// --- branches --------------------------------------------------------------------------------------------------------------------
+
+std::vector<Tensor> traced_branches(std::string_view op, const Tensor& index, std::span<const std::string> names,
+                                    std::span<const flat::Thunk> branches, Location where) {
+  std::vector<Part> parts;
+  for (size_t i = 0; i < branches.size(); ++i)
+    parts.push_back(traced_part(names[i], {}, [&](const std::vector<Tensor>&) { return branches[i](); }));
+  for (size_t i = 1; i < parts.size(); ++i) check_same(op, names[i], parts[i].outputs, names[0], parts[0].outputs);
+
+  std::vector<Part*> pointers;
+  for (Part& p : parts) pointers.push_back(&p);
+  const Externals externals(pointers);
+  const std::vector<Variable> written = externals.written();
+  const size_t count = parts[0].outputs.size();
+  const std::vector<const Tracer::External*> order = externals.all();
+  ir::Graphs graphs;
+  for (Part& p : parts) {
+    for (const Variable& v : written) p.outputs.push_back(state_of(p, v));
+    graphs.push_back(arranged(p, p.outputs, 0, order, {}));
+  }
+
+  static const ir::OpDef& branch = row("branch");
+  std::vector<Tensor> operands{index};
+  append(operands, outside(order));
+  std::vector<Tensor> results = call_final(branch, operands, {{"branches", graphs}}, where);
+  assign_all(written, std::span(results).subspan(count));
+  results.resize(count);
+  return results;
+}
+
+// --- loops -----------------------------------------------------------------------------------------------------------------------
+
+std::vector<Tensor> traced_while(const flat::Condition& condition, const FlatFunction& body, const std::vector<Tensor>& state,
+                                 std::optional<int64_t> max_trips, Location where) {
+  const std::vector<ir::TensorType> types = types_of(state);
+  Part test = traced_part("condition", types, [&](const std::vector<Tensor>& s) { return std::vector<Tensor>{condition(s)}; });
+  check_predicate("while_loop", test.outputs[0]);
+  for (const Tracer::External& e : test.tracer->externals())
+    if (e.written) user_error("while_loop: the condition assigns variable '", e.variable.name(), "'\n  hint: only the body may assign");
+  Part step = traced_part("body", types, body);
+  check_carry("while_loop", state, step.outputs);
+
+  // All that comes from outside is carried along; what is not assigned stays as it is.
+  Part* const parts[] = {&test, &step};
+  const Externals externals(parts);
+  const std::vector<const Tracer::External*> order = externals.all();
+  for (const Tracer::External* e : order) step.outputs.push_back(e->variable.defined() ? step.tracer->read(e->variable) : e->outer);
+  const ir::GraphRef test_graph = arranged(test, test.outputs, types.size(), order, {});
+  const ir::GraphRef step_graph = arranged(step, step.outputs, types.size(), order, {});
+
+  static const ir::OpDef& loop = row("while");
+  std::vector<Tensor> operands = state;
+  append(operands, outside(order));
+  std::vector<Tensor> results =
+      call_final(loop, operands,
+                 {{"functions", ir::Graphs{test_graph, step_graph}}, {"max_trips", max_trips ? ir::Attr(*max_trips) : ir::Attr()}}, where);
+  for (size_t i = 0; i < order.size(); ++i)
+    if (order[i]->written) thread_state.tracer->assign(order[i]->variable, results[state.size() + i]);
+  results.resize(state.size());
+  return results;
+}
+
+flat::Step traced_scan(const flat::ScanBody& body, const std::vector<Tensor>& carry, const std::vector<Tensor>& sequences,
+                       const Dim& length, bool reverse, Location where) {
+  std::vector<ir::TensorType> types = types_of(carry);
+  for (const Tensor& t : sequences) {
+    ir::TensorType slice = type_of(t);
+    slice.dims.erase(slice.dims.begin());
+    types.push_back(std::move(slice));
+  }
+  Part step = traced_part("body", types, [&](const std::vector<Tensor>& in) {
+    const auto middle = in.begin() + static_cast<ptrdiff_t>(carry.size());
+    flat::Step s = body({in.begin(), middle}, {middle, in.end()});
+    check_carry("scan", carry, s.carry);
+    append(s.carry, s.outputs);
+    return s.carry;
+  });
+  Part* const parts[] = {&step};
+  const Externals externals(parts);
+  const std::vector<Variable> written = externals.written();
+  std::vector<Tensor> states;
+  for (const Variable& v : written) states.push_back(state_of(step, v));
+  step.outputs.insert(step.outputs.begin() + static_cast<ptrdiff_t>(carry.size()), states.begin(), states.end());
+  const ir::GraphRef graph = arranged(step, step.outputs, carry.size(), externals.states(), externals.constants());
+
+  static const ir::OpDef& loop = row("scan");
+  std::vector<Tensor> operands = carry;
+  append(operands, outside(externals.states()));
+  append(operands, sequences);
+  append(operands, outside(externals.constants()));
+  const std::vector<Tensor> results = call_final(loop, operands,
+                                                 {{"functions", ir::Graphs{graph}},
+                                                  {"carries", static_cast<int64_t>(carry.size() + written.size())},
+                                                  {"sequences", static_cast<int64_t>(sequences.size())},
+                                                  {"length", Dims{length}},
+                                                  {"reverse", reverse}},
+                                                 where);
+  const auto at = [&](size_t i) { return results.begin() + static_cast<ptrdiff_t>(i); };
+  assign_all(written, std::span(results).subspan(carry.size(), written.size()));
+  return {{at(0), at(carry.size())}, {at(carry.size() + written.size()), results.end()}};
+}
+
+Dim scan_length(const std::vector<Tensor>& sequences, const std::optional<Dim>& given) {
+  if (sequences.empty() && !given) user_error("scan: without sequences the number of steps must be given");
+  for (size_t i = 0; i < sequences.size(); ++i)
+    if (sequences[i].rank() == 0)
+      user_error("scan: sequence ", i, " is ", sequences[i].type_str(), ", it needs a first axis to walk along");
+  const Dim length = given ? *given : sequences[0].dims()[0];
+  for (size_t i = 0; i < sequences.size(); ++i)
+    if (!(sequences[i].dims()[0] == length))
+      user_error("scan: sequence ", i, " has ", sequences[i].dims()[0], " steps, there are to be ", length);
+  return length;
+}
+
+// Run at once: the slices and the stacking are ops like others, so a tape sees all of it.
+flat::Step eager_scan(const flat::ScanBody& body, const std::vector<Tensor>& carry, const std::vector<Tensor>& sequences, int64_t length,
+                      bool reverse, Location where) {
+  flat::Step state{carry, {}};
+  std::vector<std::vector<Tensor>> outputs;
+  for (int64_t n = 0; n < length; ++n) {
+    const int64_t at = reverse ? length - 1 - n : n;
+    std::vector<Tensor> slices;
+    for (const Tensor& t : sequences) slices.push_back(t[at]);
+    flat::Step next = body(state.carry, slices);
+    check_carry("scan", state.carry, next.carry);
+    state.carry = std::move(next.carry);
+    outputs.push_back(std::move(next.outputs));
+  }
+  if (outputs.empty()) return state;
+  if (reverse) std::ranges::reverse(outputs);
+  static const ir::OpDef& stack = row("stack");
+  for (size_t k = 0; k < outputs[0].size(); ++k) {
+    std::vector<Tensor> all;
+    for (const std::vector<Tensor>& o : outputs) all.push_back(o.at(k));
+    state.outputs.push_back(call_final(stack, all, {{"axis", int64_t{0}}}, where).front());
+  }
+  return state;
+}
+
+// No step runs, but the outputs' shapes are those that steps would give: the body is traced and thrown away.
+flat::Step empty_scan(const flat::ScanBody& body, const std::vector<Tensor>& carry, const std::vector<Tensor>& sequences) {
+  Tracer tracer("scan");
+  std::vector<ir::TensorType> types;
+  {
+    std::vector<Tensor> in, slices;
+    for (const Tensor& t : carry) in.push_back(tracer.parameter(type_of(t)));
+    for (const Tensor& t : sequences) {
+      ir::TensorType slice = type_of(t);
+      slice.dims.erase(slice.dims.begin());
+      slices.push_back(tracer.parameter(slice));
+    }
+    const TraceScope scope(tracer);
+    types = types_of(body(in, slices).outputs);
+  }
+  flat::Step end{carry, {}};
+  for (ir::TensorType& t : types) {
+    t.dims.insert(t.dims.begin(), Dim(0));
+    end.outputs.push_back(Tensor::zeros(t.dims, t.dtype));
+  }
+  return end;
+}
+
+}  // namespace
+
+namespace flat {
+
+std::vector<Tensor> cond(const Operand& predicate, const Thunk& then, const Thunk& otherwise) {
+  const Location where = Location::of(predicate.where());
+  try {
+    if (predicate.is_number()) return predicate.as_float() != 0 ? then() : otherwise();
+    const Tensor p = tensor_of(predicate);
+    check_predicate("cond", p);
+    if (!thread_state.tracer) return p.item<bool>() ? then() : otherwise();
+    const std::string names[] = {"the 'else' branch", "the 'then' branch"};
+    const Thunk branches[] = {otherwise, then};
+    return traced_branches("cond", cast_to(p, DType::I32, where), names, branches, where);
+  } catch (const Error&) {
+    rethrow_at(where);
+  }
+}
+
+std::vector<Tensor> switch_case(const Operand& index, const std::vector<Thunk>& branches) {
+  const Location where = Location::of(index.where());
+  try {
+    if (branches.empty()) user_error("switch_case: there must be at least one branch");
+    const Tensor i = tensor_of(index);
+    if (!is_int(i.dtype()) || i.rank() != 0) user_error("switch_case: the index must be an integer without axes, it is ", i.type_str());
+    if (!thread_state.tracer || index.is_number()) {
+      const int64_t at = index.is_number() ? index.as_int() : i.item<int64_t>();
+      return branches[static_cast<size_t>(std::clamp<int64_t>(at, 0, static_cast<int64_t>(branches.size()) - 1))]();
+    }
+    std::vector<std::string> names;
+    for (size_t k = 0; k < branches.size(); ++k) names.push_back(cat("branch ", k));
+    static const ir::OpDef& clip = row("clip");
+    const Operand inside(i, index.where()), low(0, index.where()), high(branches.size() - 1, index.where());
+    const Tensor clipped = call(clip, {&inside, &low, &high});
+    return traced_branches("switch_case", cast_to(clipped, i.dtype() == DType::I64 ? DType::I64 : DType::I32, where), names, branches,
+                           where);
+  } catch (const Error&) {
+    rethrow_at(where);
+  }
+}
+
+std::vector<Tensor> while_loop(const Condition& condition, const FlatFunction& body, const std::vector<Tensor>& state,
+                               std::optional<int64_t> max_trips, Where where) try {
+  if (max_trips && *max_trips < 0) user_error("while_loop: max_trips must not be negative, it is ", *max_trips);
+  if (thread_state.tracer) return traced_while(condition, body, state, max_trips, Location::of(where));
+  std::vector<Tensor> now = state;
+  for (int64_t trip = 0; !max_trips || trip < *max_trips; ++trip) {
+    const Tensor more = condition(now);
+    check_predicate("while_loop", more);
+    if (!more.item<bool>()) break;
+    std::vector<Tensor> next = body(now);
+    check_carry("while_loop", now, next);
+    now = std::move(next);
+  }
+  return now;
+} catch (const Error&) {
+  rethrow_at(Location::of(where));
+}
+
+Step scan(const ScanBody& body, const std::vector<Tensor>& carry, const std::vector<Tensor>& sequences, const std::optional<Dim>& given,
+          bool reverse, Where where) try {
+  const Dim length = scan_length(sequences, given);
+  if (thread_state.tracer) return traced_scan(body, carry, sequences, length, reverse, Location::of(where));
+  if (!length.is_const()) user_error("scan: the number of steps ", length, " is not known outside a traced function");
+  return length.is(0) ? empty_scan(body, carry, sequences)
+                      : eager_scan(body, carry, sequences, length.value(), reverse, Location::of(where));
+} catch (const Error&) {
+  rethrow_at(Location::of(where));
+}
+
+std::vector<Tensor> custom_gradient(const FlatFunction& forward, const FlatFunction& backward, const std::vector<Tensor>& inputs,
+                                    Where at) try {
+  const Location where = Location::of(at);
+  Part compute = traced_part("forward", types_of(inputs), forward);
+  std::vector<ir::TensorType> seen = types_of(inputs);
+  const std::vector<ir::TensorType> results = types_of(compute.outputs);
+  append(seen, results);
+  append(seen, results);
+  Part differentiate = traced_part("backward", seen, backward);
+  if (differentiate.outputs.size() != inputs.size())
+    user_error("custom_gradient: backward gives ", differentiate.outputs.size(), " gradients for ", inputs.size(), " inputs");
+
+  Part* const parts[] = {&compute, &differentiate};
+  const Externals externals(parts);
+  for (const Variable& v : externals.written())
+    user_error("custom_gradient: variable '", v.name(), "' is assigned inside\n  hint: return the new value and assign it outside");
+  const std::vector<const Tracer::External*> order = externals.all();
+  {
+    // What comes from outside counts as constant: its gradient is zero.
+    const TraceScope scope(*differentiate.tracer);
+    for (const Tracer::External* e : order) differentiate.outputs.push_back(Tensor::zeros(external_type(*e).dims, external_type(*e).dtype));
+  }
+  const ir::GraphRef forward_graph = arranged(compute, compute.outputs, inputs.size(), order, {});
+  // Backward sees the inputs (ours, then those from outside), the outputs, their gradients.
+  const ir::GraphRef backward_graph = arranged(differentiate, differentiate.outputs, inputs.size(), order, {});
+
+  static const ir::OpDef& op = row("custom_gradient");
+  std::vector<Tensor> operands = inputs;
+  append(operands, outside(order));
+  return call_final(op, operands, {{"forward", ir::Graphs{forward_graph}}, {"backward", ir::Graphs{backward_graph}}}, where);
+} catch (const Error&) {
+  rethrow_at(Location::of(at));
+}
+
+}  // namespace flat
+}  // namespace tandem

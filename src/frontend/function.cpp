@@ -1,0 +1,356 @@
+// Function: traced once for each signature, then called with little more than the compiled graph's own cost.
+#include <tandem/function.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+
+#include "frontend/apply.hpp"
+#include "frontend/memory.hpp"
+#include "frontend/tape_impl.hpp"
+#include "frontend/tensor_impl.hpp"
+#include "frontend/tracer.hpp"
+#include "frontend/variable_impl.hpp"
+#include "ir/print.hpp"
+
+namespace tandem {
+namespace frontend {
+namespace {
+
+ir::TensorType type_of(const Spec& s) { return {s.dtype, s.dims}; }
+
+// A signature's extents as numbers, so that a call compares without looking at expressions: n >= 0 is the number n, -1-k symbol k.
+struct Argument {
+  static constexpr int64_t kExpression = INT64_MIN;
+  DType dtype;
+  std::vector<int64_t> extents;
+};
+
+class Signature {
+ public:
+  explicit Signature(std::vector<ir::TensorType> types) : types_(std::move(types)) {
+    std::vector<std::string> symbols;
+    for (const ir::TensorType& t : types_) {
+      Argument a{t.dtype, {}};
+      for (const Dim& d : t.dims) a.extents.push_back(code(d, symbols));
+      arguments_.push_back(std::move(a));
+    }
+    symbol_count_ = symbols.size();
+  }
+
+  const std::vector<ir::TensorType>& types() const { return types_; }
+  bool has_symbols() const { return symbol_count_ > 0; }
+
+  bool matches(std::span<const Tensor* const> arguments) const {
+    if (arguments.size() != arguments_.size()) return false;
+    int64_t few[kFewSymbols];
+    std::fill_n(few, kFewSymbols, -1);
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      const engine::TensorRef* ref = concrete_ref(*arguments[i]);
+      if (!ref || !matches(arguments_[i], ref->layout, few)) return false;
+    }
+    return true;
+  }
+
+  // Says why it does not match.
+  void check(std::string_view function, std::span<const Tensor* const> arguments) const {
+    if (arguments.size() != types_.size()) user_error(function, ": takes ", types_.size(), " tensors, got ", arguments.size());
+    Bindings bindings;
+    for (size_t i = 0; i < types_.size(); ++i) {
+      const ir::TensorType& t = types_[i];
+      const ir::TensorType given = frontend::type_of(*arguments[i]);
+      if (given.dtype != t.dtype || given.rank() != t.rank()) user_error(function, ": argument ", i, " is ", given, ", its spec is ", t);
+      if (concrete_ref(*arguments[i])) unify(t.dims, arguments[i]->shape(), bindings, cat(function, ": argument ", i));
+    }
+  }
+
+ private:
+  static constexpr size_t kFewSymbols = 8;
+
+  int64_t code(const Dim& d, std::vector<std::string>& symbols) const {
+    if (d.is_const()) return d.value();
+    std::vector<std::string> mine;
+    d.collect_symbols(mine);
+    if (mine.size() != 1 || !(d == Dim::symbol(mine[0]))) return Argument::kExpression;
+    const auto found = std::ranges::find(symbols, mine[0]);
+    const auto index = found - symbols.begin();
+    if (found == symbols.end()) symbols.push_back(mine[0]);
+    return static_cast<size_t>(index) < kFewSymbols ? -1 - index : Argument::kExpression;
+  }
+
+  // An expression is left to the engine, which binds all symbols and checks them.
+  static bool matches(const Argument& a, const codegen::Operand& o, int64_t* symbols) {
+    if (o.dtype != a.dtype || o.shape.size() != a.extents.size()) return false;
+    for (size_t i = 0; i < a.extents.size(); ++i) {
+      const int64_t code = a.extents[i], extent = o.shape[i];
+      if (code == Argument::kExpression) continue;
+      if (code < 0 && symbols[-1 - code] < 0) symbols[-1 - code] = extent;
+      if ((code >= 0 ? code : symbols[-1 - code]) != extent) return false;
+    }
+    return true;
+  }
+
+  std::vector<ir::TensorType> types_;
+  std::vector<Argument> arguments_;
+  size_t symbol_count_ = 0;
+};
+
+// One traced and compiled version. Inputs: arguments, then externals. Outputs: results, then the variables that are written.
+struct Trace {
+  Signature signature;
+  ir::GraphRef graph;
+  std::shared_ptr<engine::Executable> executable;
+  std::vector<Tracer::External> externals;
+  std::vector<size_t> locked;   // externals that are variables, in the order in which they are locked
+  std::vector<size_t> written;  // externals whose new values are the last outputs; a part of `locked`
+  size_t result_count = 0;
+};
+
+}  // namespace
+
+class FunctionImpl {
+ public:
+  FunctionImpl(FlatFunction body, FunctionOptions options) : body_(std::move(body)), options_(std::move(options)) {
+    if (!options_.specs.empty()) {
+      std::vector<ir::TensorType> types;
+      for (const Spec& s : options_.specs) types.push_back(type_of(s));
+      specs_.emplace(std::move(types));
+    }
+  }
+
+  void call(std::span<const Tensor* const> arguments, std::vector<Tensor>& results) {
+    if (thread_state.tracer) return inline_call(arguments, results);
+    Trace* last = last_.load(std::memory_order_acquire);
+    if (!last || !last->signature.matches(arguments)) last = &find(arguments);
+    run(*last, arguments, results);
+  }
+
+  std::vector<Spec> result_specs(const std::vector<Spec>& arguments) {
+    std::vector<ir::TensorType> types;
+    for (const Spec& s : arguments) types.push_back(type_of(s));
+    Tracer tracer(options_.name);
+    std::vector<Spec> specs;
+    for (const Tensor& t : traced_body(tracer, types)) specs.push_back({t.dtype(), t.dims()});
+    return specs;
+  }
+
+  size_t trace_count() const { return count_; }
+  const Trace* last() const { return last_.load(std::memory_order_acquire); }
+
+ private:
+  // Called inside another trace: part of that. Its specs hold as far as extents are known.
+  void inline_call(std::span<const Tensor* const> arguments, std::vector<Tensor>& results) {
+    if (specs_) specs_->check(options_.name, arguments);
+    std::vector<Tensor> in;
+    for (const Tensor* t : arguments) in.push_back(*t);
+    results = body_(in);
+  }
+
+  Trace& find(std::span<const Tensor* const> arguments) {
+    std::lock_guard guard(mutex_);
+    for (const auto& t : traces_)
+      if (t->signature.matches(arguments)) {
+        last_.store(t.get(), std::memory_order_release);
+        return *t;
+      }
+    std::vector<ir::TensorType> types;
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      numbers_of(*arguments[i], cat(options_.name, ": argument ", i));
+      types.push_back(frontend::type_of(*arguments[i]));
+    }
+    if (specs_) specs_->check(options_.name, arguments);
+    traces_.push_back(trace(specs_ ? *specs_ : Signature(std::move(types))));
+    last_.store(traces_.back().get(), std::memory_order_release);
+    return *traces_.back();
+  }
+
+  std::vector<Tensor> traced_body(Tracer& tracer, const std::vector<ir::TensorType>& types) {
+    std::vector<Tensor> parameters;
+    for (const ir::TensorType& t : types) parameters.push_back(tracer.parameter(t));
+    const TraceScope scope(tracer);
+    std::vector<Tensor> results = body_(parameters);
+    for (size_t i = 0; i < results.size(); ++i)
+      if (!results[i].defined())
+        user_error(options_.name, ": result ", i,
+                   " holds nothing\n  hint: a default-made Tensor, or the gradient of something unconnected");
+    return results;
+  }
+
+  std::unique_ptr<Trace> trace(Signature signature) {
+    Tracer tracer(options_.name);
+    std::vector<Tensor> outputs = traced_body(tracer, signature.types());
+    auto t = std::make_unique<Trace>(Trace{std::move(signature)});
+    t->result_count = outputs.size();
+    for (const Tensor& result : outputs) tracer.value_of(result);  // a tensor from outside may be a result: then it is an external too
+    t->externals = tracer.externals();
+
+    std::vector<int32_t> donations(outputs.size(), -1);
+    for (size_t i = 0; i < t->externals.size(); ++i) {
+      const Tracer::External& e = t->externals[i];
+      if (e.variable.defined()) t->locked.push_back(i);
+      if (!e.written) continue;
+      t->written.push_back(i);
+      outputs.push_back(e.current);
+      donations.push_back(static_cast<int32_t>(tracer.parameter_count() + i));
+    }
+    std::ranges::sort(t->locked, {}, [&](size_t i) { return t->externals[i].variable.impl()->id; });
+    t->graph = std::make_shared<const ir::Graph>(tracer.finish(outputs));
+    t->executable = active_engine().compile(*t->graph, donations);
+    for (Tracer::External& e : t->externals) e.current = Tensor();
+    ++count_;
+    return t;
+  }
+
+  // --- running -------------------------------------------------------------------------------------------------------------------
+
+  // What a call needs besides the arguments, kept by the thread for its memory.
+  struct Frame {
+    std::vector<const engine::TensorRef*> inputs;
+    std::vector<engine::TensorRef> outputs;
+    std::vector<Tensor> held;
+    std::vector<device::BufferRef> guards;
+    void clear() {
+      inputs.clear();
+      outputs.clear();
+      held.clear();
+      guards.clear();
+    }
+  };
+  class FrameScope {
+   public:
+    FrameScope() { std::swap(frame, kept()); }
+    ~FrameScope() {
+      frame.clear();
+      std::swap(frame, kept());
+    }
+    FrameScope(const FrameScope&) = delete;
+    FrameScope& operator=(const FrameScope&) = delete;
+    Frame frame;
+
+   private:
+    static Frame& kept() {
+      thread_local Frame f;
+      return f;
+    }
+  };
+
+  // Takes the variables in one fixed order. Those that are written stay locked until the end, so that nobody reads half a value; of the
+  // others the present value is held, so that several threads may read at once.
+  class Locks {
+   public:
+    Locks(const Trace& t, Frame& f) : trace_(t) {
+      const size_t first = f.inputs.size() - t.externals.size();
+      for (const size_t i : t.locked) {
+        VariableImpl& v = *t.externals[i].variable.impl();
+        v.lock();
+        f.inputs[first + i] = concrete_ref(v.value());
+        if (t.externals[i].written) {
+          // Somebody holds this tensor: its memory must not be written. One more owner of the buffer tells the engine so.
+          if (!v.value().impl()->is_unique()) f.guards.push_back(concrete_ref(v.value())->buffer);
+        } else {
+          f.held.push_back(v.value());
+          v.unlock();
+        }
+      }
+    }
+    ~Locks() {
+      for (const size_t i : trace_.written) trace_.externals[i].variable.impl()->unlock();
+    }
+    Locks(const Locks&) = delete;
+    Locks& operator=(const Locks&) = delete;
+
+   private:
+    const Trace& trace_;
+  };
+
+  static void run(Trace& t, std::span<const Tensor* const> arguments, std::vector<Tensor>& results) {
+    const bool is_recorded = thread_state.tape && TapeImpl::any_records();
+    std::vector<Tensor> recorded;
+    if (is_recorded) recorded = recorded_inputs(t, arguments);
+    FrameScope scope;
+    Frame& f = scope.frame;
+    for (const Tensor* a : arguments) f.inputs.push_back(concrete_ref(*a));
+    for (const Tracer::External& e : t.externals) f.inputs.push_back(concrete_ref(e.outer));
+    {
+      const Locks locks(t, f);
+      t.executable->run(f.inputs, f.outputs);
+      f.guards.clear();
+      for (size_t k = 0; k < t.written.size(); ++k)
+        store(*t.externals[t.written[k]].variable.impl(), std::move(f.outputs[t.result_count + k]));
+    }
+    results.clear();
+    results.reserve(t.result_count);
+    for (size_t i = 0; i < t.result_count; ++i) results.push_back(concrete(std::move(f.outputs[i])));
+    if (is_recorded) TapeImpl::record_graph(t.graph, recorded, results, {});
+  }
+
+  // The inputs as tensors for the tapes. Reading a variable tells them that it is watched.
+  static std::vector<Tensor> recorded_inputs(const Trace& t, std::span<const Tensor* const> arguments) {
+    std::vector<Tensor> inputs;
+    for (const Tensor* a : arguments) inputs.push_back(*a);
+    for (const Tracer::External& e : t.externals) inputs.push_back(e.variable.defined() ? read_variable(e.variable) : e.outer);
+    return inputs;
+  }
+
+  // With the lock held. The variable's tensor object is used again when nobody else has it.
+  static void store(VariableImpl& v, engine::TensorRef value) {
+    if (v.value().impl()->is_unique())
+      static_cast<ConcreteTensor*>(v.value().impl())->ref = std::move(value);
+    else
+      v.value() = concrete(std::move(value));
+  }
+
+  const FlatFunction body_;
+  const FunctionOptions options_;
+  std::optional<Signature> specs_;
+  std::mutex mutex_;  // held while tracing
+  std::vector<std::unique_ptr<Trace>> traces_;
+  std::atomic<Trace*> last_{nullptr};
+  std::atomic<size_t> count_{0};
+};
+
+}  // namespace frontend
+
+using namespace frontend;
+
+namespace {
+FunctionImpl& impl_of(const std::shared_ptr<FunctionImpl>& impl) {
+  if (!impl) user_error("this function holds nothing\n  hint: it was made by its default constructor");
+  return *impl;
+}
+}  // namespace
+
+std::string Spec::str() const { return ir::TensorType{dtype, dims}.str(); }
+
+FlatCallable::FlatCallable(FlatFunction body, FunctionOptions options)
+    : impl_(std::make_shared<FunctionImpl>(std::move(body), std::move(options))) {}
+
+std::vector<Tensor> FlatCallable::operator()(const std::vector<Tensor>& arguments, Where where) const {
+  std::vector<const Tensor*> pointers;
+  for (const Tensor& t : arguments) pointers.push_back(&t);
+  std::vector<Tensor> results;
+  call(pointers, results, where);
+  return results;
+}
+
+void FlatCallable::call(std::span<const Tensor* const> arguments, std::vector<Tensor>& results, const Where& where) const try {
+  impl_of(impl_).call(arguments, results);
+} catch (const Error&) {
+  rethrow_at(Location::of(where));
+}
+size_t FlatCallable::trace_count() const { return impl_of(impl_).trace_count(); }
+std::vector<Spec> FlatCallable::result_specs(const std::vector<Spec>& arguments) const { return impl_of(impl_).result_specs(arguments); }
+
+std::string FlatCallable::graph_str() const {
+  const auto* last = impl_of(impl_).last();
+  return last ? ir::print(*last->graph) : "";
+}
+
+std::vector<Variable> FlatCallable::variables() const {
+  std::vector<Variable> all;
+  if (const auto* last = impl_of(impl_).last())
+    for (const size_t i : last->locked) all.push_back(last->externals[i].variable);
+  return all;
+}
+
+}  // namespace tandem

@@ -1,0 +1,324 @@
+#include "frontend/gradient.hpp"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "frontend/apply.hpp"
+#include "frontend/memory.hpp"
+#include "frontend/tensor_impl.hpp"
+#include "frontend/tracer.hpp"
+#include "ops/table.hpp"
+#include "transform/grad.hpp"
+
+namespace tandem::frontend {
+namespace {
+
+// --- from entries to a graph -------------------------------------------------------------------------------------------------------
+
+using ImplSet = std::unordered_set<const TensorImpl*>;
+
+bool has_any(const std::vector<Tensor>& tensors, const ImplSet& set) {
+  return std::ranges::any_of(tensors, [&](const Tensor& t) { return set.contains(t.impl()); });
+}
+
+// The entries on the way from a source to a target, in order.
+std::vector<const TapeEntry*> entries_between(std::span<const TapeEntry> entries, std::span<const Tensor> sources,
+                                              std::span<const Tensor> targets) {
+  ImplSet reached;
+  for (const Tensor& t : sources) reached.insert(t.impl());
+  std::vector<const TapeEntry*> downstream;
+  for (const TapeEntry& e : entries) {
+    if (!has_any(e.inputs, reached)) continue;
+    downstream.push_back(&e);
+    for (const Tensor& t : e.outputs)
+      if (t.defined()) reached.insert(t.impl());
+  }
+  ImplSet wanted;
+  for (const Tensor& t : targets) wanted.insert(t.impl());
+  std::vector<const TapeEntry*> between;
+  for (size_t i = downstream.size(); i-- > 0;) {
+    if (!has_any(downstream[i]->outputs, wanted)) continue;
+    between.push_back(downstream[i]);
+    for (const Tensor& t : downstream[i]->inputs) wanted.insert(t.impl());
+  }
+  std::ranges::reverse(between);
+  return between;
+}
+
+class Replay {
+ public:
+  Replay() : builder_(ops::table()) {}
+
+  ir::Value value(const Tensor& t) {
+    const auto [found, is_new] = values_.try_emplace(t.impl());
+    if (is_new) {
+      found->second = builder_.input(type_of(t));
+      known_.emplace(found->second, t);
+    }
+    return found->second;
+  }
+
+  std::vector<ir::Value> values(std::span<const Tensor> tensors) {
+    std::vector<ir::Value> v;
+    for (const Tensor& t : tensors) v.push_back(t.defined() ? value(t) : ir::Value());
+    return v;
+  }
+
+  void add(const TapeEntry& e) {
+    const std::vector<ir::Value> in = values(e.inputs);
+    builder_.location = e.location;
+    const std::vector<ir::Value> out = e.op ? builder_.node(*e.op, in, e.attrs) : ir::inline_graph(builder_, *e.graph, in);
+    for (size_t i = 0; i < e.outputs.size(); ++i) {
+      if (!e.outputs[i].defined()) continue;
+      values_.emplace(e.outputs[i].impl(), out[i]);
+      known_.emplace(out[i], e.outputs[i]);
+    }
+  }
+
+  ir::Builder& builder() { return builder_; }
+  const std::map<ir::Value, Tensor>& known() const { return known_; }
+
+ private:
+  ir::Builder builder_;
+  std::unordered_map<const TensorImpl*, ir::Value> values_;
+  std::map<ir::Value, Tensor> known_;  // what has a tensor already
+};
+
+// The part of `g` that computes `results`, with everything that has a tensor already as an input.
+struct Extracted {
+  ir::Graph graph;
+  std::vector<Tensor> inputs;
+};
+Extracted extract(const ir::Graph& g, std::span<const ir::Value> results, const std::map<ir::Value, Tensor>& known) {
+  std::vector<bool> is_needed(g.nodes.size());
+  const auto need = [&](ir::Value v) {
+    if (!known.contains(v)) is_needed[static_cast<size_t>(v.node)] = true;
+  };
+  for (const ir::Value v : results) need(v);
+  for (size_t i = g.nodes.size(); i-- > 0;)
+    if (is_needed[i])
+      for (const ir::Value v : g.nodes[i].inputs) need(v);
+
+  Extracted out;
+  ir::Builder b(ops::table());
+  std::map<ir::Value, ir::Value> made;
+  const auto at = [&](ir::Value v) {
+    const auto tensor = known.find(v);
+    if (tensor == known.end()) return made.at(v);
+    const auto [found, is_new] = made.try_emplace(v);
+    if (is_new) {
+      found->second = b.input(type_of(tensor->second));
+      out.inputs.push_back(tensor->second);
+    }
+    return found->second;
+  };
+  for (size_t i = 0; i < g.nodes.size(); ++i) {
+    if (!is_needed[i]) continue;
+    const ir::Node& n = g.nodes[i];
+    std::vector<ir::Value> in;
+    for (const ir::Value v : n.inputs) in.push_back(at(v));
+    b.location = n.location;
+    const std::vector<ir::Value> results_of_node = b.node(*n.op, in, n.attrs);
+    for (size_t k = 0; k < results_of_node.size(); ++k)
+      made.emplace(ir::Value{static_cast<int32_t>(i), static_cast<int32_t>(k)}, results_of_node[k]);
+  }
+  std::vector<ir::Value> outputs;
+  for (const ir::Value v : results) outputs.push_back(at(v));
+  out.graph = b.finish(std::move(outputs), "gradient");
+  return out;
+}
+
+// --- running it ----------------------------------------------------------------------------------------------------------------
+
+std::vector<Tensor> run_compiled(engine::Executable& executable, std::span<const Tensor> inputs) {
+  std::vector<const engine::TensorRef*> refs;
+  refs.reserve(inputs.size());
+  for (const Tensor& t : inputs) refs.push_back(&numbers_of(t, "gradient"));
+  std::vector<engine::TensorRef> out;
+  executable.run(refs, out);
+  std::vector<Tensor> results;
+  results.reserve(out.size());
+  for (engine::TensorRef& r : out) results.push_back(concrete(std::move(r)));
+  return results;
+}
+
+// Node by node, so that other tapes see each step.
+std::vector<Tensor> run_traced(const ir::Graph& g, std::span<const Tensor> inputs) {
+  std::vector<std::vector<Tensor>> made(g.nodes.size());
+  for (size_t i = 0; i < inputs.size(); ++i) made[static_cast<size_t>(g.inputs[i].node)] = {inputs[i]};
+  const auto at = [&](ir::Value v) { return made[static_cast<size_t>(v.node)][static_cast<size_t>(v.out)]; };
+  for (size_t i = 0; i < g.nodes.size(); ++i) {
+    const ir::Node& n = g.nodes[i];
+    if (!made[i].empty()) continue;  // an input
+    std::vector<Tensor> in;
+    for (const ir::Value v : n.inputs) in.push_back(at(v));
+    made[i] = call_final(*n.op, in, n.attrs, n.location);
+  }
+  std::vector<Tensor> results;
+  for (const ir::Value v : g.outputs) results.push_back(at(v));
+  return results;
+}
+
+// --- plans that are kept -----------------------------------------------------------------------------------------------------------
+
+// A gradient made ready: its graph, which of the recorded tensors it takes, and where each group's result is.
+struct GradientPlan {
+  ir::GraphRef graph;                              // none when nothing is connected
+  std::shared_ptr<engine::Executable> executable;  // none for a trace
+  std::vector<size_t> inputs;                      // tensors, by number
+  std::vector<int> places;                         // one a group: which output, -1: not connected
+};
+
+// The request with tensors as numbers in the order of their appearance: equal for the same calls on other tensors of the same types.
+class Key {
+ public:
+  Key(const GradientRequest& r, std::span<const TapeEntry* const> entries) {
+    for (const TapeEntry* e : entries) {
+      word(reinterpret_cast<uint64_t>(e->op));
+      word(reinterpret_cast<uint64_t>(e->graph.get()));
+      attrs_.push_back(e->attrs);
+      if (!e->attrs.entries().empty()) word(e->attrs.hash());
+      add(e->inputs);
+      add(e->outputs);
+    }
+    add(r.targets);
+    add(r.target_gradients);
+    add(r.sources);
+    for (const size_t n : r.groups) word(n);
+  }
+
+  size_t hash() const { return hash_; }
+  size_t number(const Tensor& t) const { return numbers_.at(t.impl()); }
+  const Tensor& tensor(size_t number) const { return *tensors_[number]; }
+  friend bool operator==(const Key& a, const Key& b) { return a.words_ == b.words_ && a.attrs_ == b.attrs_; }
+  void forget_tensors() {  // what is kept must not keep them alive, nor point to them
+    tensors_.clear();
+    numbers_.clear();
+  }
+
+ private:
+  void word(uint64_t w) {
+    words_.push_back(w);
+    hash_ = ir::hash_combine(hash_, w);
+  }
+  void add(std::span<const Tensor> tensors) {
+    word(tensors.size());
+    for (const Tensor& t : tensors) {
+      if (!t.defined()) {
+        word(~uint64_t{0});
+        continue;
+      }
+      const auto [found, is_new] = numbers_.try_emplace(t.impl(), tensors_.size());
+      word(found->second);
+      if (!is_new) continue;
+      tensors_.push_back(&t);
+      if (const engine::TensorRef* ref = concrete_ref(t)) {
+        word(static_cast<uint64_t>(ref->layout.dtype) << 8 | static_cast<uint64_t>(ref->layout.shape.rank()));
+        for (const int64_t extent : ref->layout.shape) word(static_cast<uint64_t>(extent));
+      }
+    }
+  }
+
+  std::vector<uint64_t> words_;
+  std::vector<ir::Attrs> attrs_;
+  size_t hash_ = 0;
+  std::unordered_map<const TensorImpl*, size_t> numbers_;
+  std::vector<const Tensor*> tensors_;
+};
+
+GradientPlan make_plan(const GradientRequest& r, std::span<const TapeEntry* const> entries, const Key& key) {
+  Replay replay;
+  for (const TapeEntry* e : entries) replay.add(*e);
+  const std::vector<ir::Value> targets = replay.values(r.targets), given = replay.values(r.target_gradients), by = replay.values(r.sources);
+  ir::Builder& b = replay.builder();
+  b.location = r.location;
+  const std::vector<ir::Value> flat = transform::gradients(b, targets, given, by);
+
+  GradientPlan plan;
+  std::vector<ir::Value> results;
+  size_t at = 0;
+  for (const size_t count : r.groups) {
+    ir::Value sum;
+    for (size_t k = 0; k < count; ++k, ++at)
+      if (flat[at]) sum = sum ? b.op("add", {sum, flat[at]}) : flat[at];
+    plan.places.push_back(sum ? static_cast<int>(results.size()) : -1);
+    if (sum) results.push_back(sum);
+  }
+  if (results.empty()) return plan;
+  Extracted e = extract(b.graph(), results, replay.known());
+  for (const Tensor& t : e.inputs) plan.inputs.push_back(key.number(t));
+  plan.graph = std::make_shared<const ir::Graph>(std::move(e.graph));
+  return plan;
+}
+
+// Plans of this thread's eager gradients. A training loop asks for the same one at every step.
+class PlanCache {
+ public:
+  const GradientPlan* find(const Key& key) const {
+    for (auto [at, end] = plans_.equal_range(key.hash()); at != end; ++at)
+      if (at->second.key == key) return &at->second.plan;
+    return nullptr;
+  }
+  const GradientPlan& add(Key key, std::span<const TapeEntry* const> entries, GradientPlan plan) {
+    if (plans_.size() >= kMost) plans_.clear();
+    Kept kept{std::move(key), {}, std::move(plan)};
+    for (const TapeEntry* e : entries)
+      if (e->graph) kept.graphs.push_back(e->graph);
+    const size_t hash = kept.key.hash();
+    kept.key.forget_tensors();
+    return plans_.emplace(hash, std::move(kept))->second.plan;
+  }
+
+ private:
+  static constexpr size_t kMost = 256;  // a program whose shapes always change must not fill the memory
+  struct Kept {
+    Key key;
+    std::vector<ir::GraphRef> graphs;  // alive, so that their addresses in the key stay theirs
+    GradientPlan plan;
+  };
+  std::unordered_multimap<size_t, Kept> plans_;
+};
+
+std::vector<Tensor> run_eager(const GradientPlan& plan, const std::vector<Tensor>& inputs, Location where) {
+  std::vector<Tensor> results = run_compiled(*plan.executable, inputs);
+  if (TapeImpl::any_records()) TapeImpl::record_graph(plan.graph, inputs, results, where);
+  return results;
+}
+
+}  // namespace
+
+std::vector<Tensor> run_gradient(const GradientRequest& r) {
+  const std::vector<const TapeEntry*> entries = entries_between(r.entries, r.sources, r.targets);
+  Key key(r, entries);
+  std::vector<Tensor> inputs, results;
+  const auto bind = [&](const GradientPlan& plan) {
+    for (const size_t n : plan.inputs) inputs.push_back(key.tensor(n));
+  };
+  GradientPlan fresh;
+  const GradientPlan* plan = &fresh;
+  if (Tracer* tracer = thread_state.tracer) {
+    fresh = make_plan(r, entries, key);
+    bind(fresh);
+    if (fresh.graph)
+      results = TapeImpl::any_records() ? run_traced(*fresh.graph, inputs) : tracer->inlined(*fresh.graph, inputs, r.location);
+  } else {
+    thread_local PlanCache cache;
+    plan = cache.find(key);
+    if (!plan) {
+      fresh = make_plan(r, entries, key);
+      if (fresh.graph) fresh.executable = active_engine().compile(*fresh.graph);
+      bind(fresh);
+      plan = &cache.add(std::move(key), entries, std::move(fresh));
+    } else {
+      bind(*plan);
+    }
+    if (plan->graph) results = run_eager(*plan, inputs, r.location);
+  }
+  std::vector<Tensor> gradients;
+  for (const int place : plan->places) gradients.push_back(place < 0 ? Tensor() : results[static_cast<size_t>(place)]);
+  return gradients;
+}
+
+}  // namespace tandem::frontend

@@ -1,0 +1,21 @@
+// Numbers between the user's memory and the device's: copies, views, conversions.
+#pragma once
+#include <functional>
+
+#include "engine/engine.hpp"
+
+namespace tandem::frontend {
+
+inline engine::Engine& active_engine() { return engine::default_engine(); }
+
+engine::TensorRef allocate(DType dtype, const Shape& shape);  // dense, not filled
+engine::TensorRef upload(const void* data, DType dtype, const Shape& shape);
+engine::TensorRef generate(DType dtype, const Shape& shape, const std::function<double(int64_t)>& value);  // value(i) for each element
+// The user's memory as a tensor; `release` runs once, when nothing uses it any more. A device without host memory gets a copy.
+engine::TensorRef borrow(const void* data, DType dtype, const Shape& shape, const Strides& strides, std::function<void()> release);
+bool is_borrowed(const engine::TensorRef& t);
+engine::TensorRef dense_copy(const engine::TensorRef& t);
+// All elements in row-major order, converted: integers saturate, NaN becomes 0 in an integer, anything but 0 is true.
+void read(const engine::TensorRef& t, DType as, void* to);
+
+}  // namespace tandem::frontend

@@ -1,0 +1,70 @@
+// What a tape remembers: for each recorded call its operands and results, as tensors. Nothing of a graph is built until a gradient is
+// asked for, so recording stays cheap, and it is the same whether tensors have numbers or are traced.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include <tandem/tape.hpp>
+
+#include "frontend/thread_state.hpp"
+#include "ir/attr.hpp"
+#include "ir/graph.hpp"
+
+namespace tandem::frontend {
+
+class TensorImpl;
+
+// One op, or a whole graph: a compiled function that was called, or the gradient that another tape computed.
+struct TapeEntry {
+  const ir::OpDef* op = nullptr;
+  ir::GraphRef graph;
+  ir::Attrs attrs;
+  std::vector<Tensor> inputs, outputs;  // an undefined output is not followed: state that a function assigned
+  Location location;
+};
+
+class TapeImpl {
+ public:
+  explicit TapeImpl(const TapeOptions& options);
+  ~TapeImpl();
+  TapeImpl(const TapeImpl&) = delete;
+  TapeImpl& operator=(const TapeImpl&) = delete;
+
+  void watch(const Tensor& t);
+  void watch(const Variable& v, const Tensor& value);
+  std::vector<Tensor> gradients(std::span<const Tensor> targets, std::span<const Source> sources, const GradientOptions& options,
+                                Location where);
+
+  // For every tape of this thread that records in the present trace (or outside of any).
+  static void record_op(const ir::OpDef& op, std::span<const Tensor> inputs, std::span<const Tensor> outputs, const ir::Attrs& attrs,
+                        Location where);
+  static void record_graph(const ir::GraphRef& graph, std::span<const Tensor> inputs, std::span<const Tensor> outputs, Location where);
+  static void watch_read(const Variable& v, const Tensor& value);
+  static bool any_records();
+
+  int paused = 0;
+
+ private:
+  bool is_recording() const;
+  bool follows(std::span<const Tensor> inputs) const;
+  void record(TapeEntry entry);
+  void stop();
+  // The variables' watched values in place of the variables, and for each source how many there are.
+  std::vector<Tensor> flattened(std::span<const Source> sources, std::vector<size_t>& counts) const;
+
+  const TapeOptions options_;
+  const uint64_t tracer_;  // the trace it belongs to, 0: none
+  ThreadState* const thread_;
+  TapeImpl* outer_ = nullptr;
+  bool linked_ = false, used_ = false;
+  std::vector<TapeEntry> entries_;
+  std::vector<Tensor> watched_;                                  // keeps their addresses theirs
+  std::unordered_set<const TensorImpl*> followed_;               // watched or computed from something watched
+  std::unordered_map<uint64_t, std::vector<Tensor>> variables_;  // by a variable's id: the values that were read
+};
+
+}  // namespace tandem::frontend

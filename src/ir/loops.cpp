@@ -1,0 +1,71 @@
+// Usual reductions, and the text of loops.
+#include "ir/loops.hpp"
+
+#include <limits>
+
+#include "base/text.hpp"
+
+namespace tandem::ir {
+namespace {
+
+// The least or greatest number of a type.
+Scalar farthest(DType t, bool greatest) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  return constant(t, greatest ? infinity : -infinity);  // saturates for integers
+}
+
+Scalar combined(Fold how, const Scalar& a, const Scalar& b) {
+  switch (how) {
+    case Fold::Sum: return a + b;
+    case Fold::Product: return a * b;
+    case Fold::Min: return min(a, b);
+    case Fold::Max: return max(a, b);
+    case Fold::And: return a & b;
+    case Fold::Or: break;
+  }
+  return a | b;
+}
+
+std::string str(const std::vector<Scalar>& list) {
+  std::string out = "{";
+  for (const Scalar& s : list) {
+    if (out.size() > 1) out += " | ";
+    out += ir::str(s);
+  }
+  return out + '}';
+}
+
+}  // namespace
+
+Scalar identity_of(Fold how, DType t) {
+  switch (how) {
+    case Fold::Sum: return constant_int(t, 0);
+    case Fold::Product: return constant_int(t, 1);
+    case Fold::Min: return t == DType::Bool ? constant_int(t, 1) : farthest(t, true);
+    case Fold::Max: return t == DType::Bool ? constant_int(t, 0) : farthest(t, false);
+    case Fold::And: return t == DType::Bool ? constant_int(t, 1) : constant_int(t, -1);
+    case Fold::Or: break;
+  }
+  return constant_int(t, 0);
+}
+
+Reduction fold(Fold how, Dims extents, Scalar element) {
+  const DType t = element.dtype();
+  if ((how == Fold::Sum || how == Fold::Product) && (t == DType::F16 || t == DType::BF16))
+    internal_error("a sum or product of ", t, " must be cast to float32 before");
+  return {std::move(extents), {std::move(element)}, {identity_of(how, t)}, {combined(how, acc(0, t), right(0, t))}};
+}
+
+std::string str(const Loops& l) {
+  std::string out = "loops " + tandem::str(l.extents);
+  if (l.scan_axis >= 0) out += " scan " + std::to_string(l.scan_axis);
+  if (l.reduction) {
+    const Reduction& r = *l.reduction;
+    out +=
+        " reduce " + tandem::str(r.extents) + " element " + str(r.element) + " identity " + str(r.identity) + " combine " + str(r.combine);
+    if (r.limit) out += " limit " + str(r.limit);
+  }
+  return out + " results " + str(l.results);
+}
+
+}  // namespace tandem::ir

@@ -1,0 +1,448 @@
+// Lowers an expanded graph with bound symbols to steps and places. Order is the graph's own; a value that dies gives its place to the next.
+#include "plan/plan.hpp"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "base/text.hpp"
+#include "ops/table.hpp"
+
+namespace tandem::plan {
+namespace {
+
+using codegen::Operand;
+using ir::Graph;
+using ir::Node;
+using ir::Value;
+
+constexpr size_t kPredicateBytes = codegen::kAlignment;  // in front of a loop's scratch: where its condition writes
+
+// Bytes that one or more values share (views, results in place). Lives from its first write to its last read, counted in steps.
+struct Storage {
+  Slot slot;
+  int first = -1, last = -1;
+  bool placed = false;  // has a slot that is not the arena's to give
+};
+
+class Planner {
+ public:
+  explicit Planner(const Request& r) : request_(r), graph_(r.graph) {}
+
+  Plan run() {
+    plan_.bindings = request_.bindings;
+    survey();
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) lower(static_cast<int32_t>(i));
+    finish_outputs();
+    donate();
+    place();
+    return std::move(plan_);
+  }
+
+ private:
+  // ---- what the graph says ----
+  Shape shape_of(Value v) const { return bind(graph_.type(v).dims, request_.bindings); }
+  size_t bytes_of(Value v) const { return byte_size(shape_of(v), graph_.type(v).dtype); }
+
+  void survey() {
+    for (size_t i = 0; i < graph_.inputs.size(); ++i) {
+      const Value v = graph_.inputs[i];
+      Operand o = request_.inputs.empty() ? Operand::dense(graph_.type(v).dtype, shape_of(v)) : request_.inputs[i];
+      TANDEM_CHECK(o.dtype == graph_.type(v).dtype && o.shape == shape_of(v), "input ", i, " is not what the graph declares");
+      plan_.inputs.push_back(o);
+    }
+    plan_.donated.assign(graph_.outputs.size(), -1);
+    plan_.aliases.resize(graph_.outputs.size());
+    for (Value v : graph_.outputs) plan_.outputs.push_back(Operand::dense(graph_.type(v).dtype, shape_of(v)));
+  }
+
+  // ---- storages ----
+  int new_storage(size_t bytes) {
+    Storage s;
+    s.slot.bytes = bytes;
+    storages_.push_back(s);
+    return static_cast<int>(storages_.size()) - 1;
+  }
+  int fixed_storage(Slot::Base base, int32_t index, size_t bytes) {
+    const int id = new_storage(bytes);
+    storages_[static_cast<size_t>(id)].slot.base = base;
+    storages_[static_cast<size_t>(id)].slot.index = index;
+    storages_[static_cast<size_t>(id)].placed = true;
+    return id;
+  }
+  Storage& storage(Value v) { return storages_[static_cast<size_t>(storage_of_.at(v))]; }
+
+  // Uses are written down as storage numbers and become slots when everything has its place.
+  struct Use {
+    int storage;
+    int32_t value;
+    size_t bytes;
+  };
+  struct Draft {
+    std::vector<Use> reads, writes, others;
+    int scratch = -1;
+    // For the choice of results in place: the values read, and the element size and shape of the (only) result.
+    std::vector<Value> read_values;
+    Shape result_shape;
+    size_t result_size = 0;
+  };
+  int32_t value_id(Value v) {
+    auto [it, fresh] = value_ids_.try_emplace(v, static_cast<int32_t>(value_ids_.size()));
+    (void)fresh;
+    return it->second;
+  }
+  int step_index() const { return static_cast<int>(plan_.steps.size()); }
+
+  Use read(Value v) {
+    Storage& s = storage(v);
+    s.last = std::max(s.last, step_index());
+    return {storage_of_.at(v), value_id_at_.at(storage_of_.at(v)), bytes_of(v)};
+  }
+  Use write(int id, int32_t value, size_t bytes) {
+    Storage& s = storages_[static_cast<size_t>(id)];
+    if (s.first < 0) s.first = step_index();
+    s.last = std::max(s.last, step_index());
+    value_id_at_[id] = value;
+    return {id, value, bytes};
+  }
+  int scratch(size_t bytes) {
+    if (bytes == 0) return -1;
+    const int id = new_storage(bytes);
+    write(id, -1, bytes);
+    return id;
+  }
+  void add_step(Step step, Draft draft) {
+    plan_.steps.push_back(std::move(step));
+    drafts_.push_back(std::move(draft));
+  }
+
+  // ---- nodes ----
+  Operand operand(Value v) {
+    if (auto it = input_index_.find(v); it != input_index_.end()) return plan_.inputs[it->second];
+    return Operand::dense(graph_.type(v).dtype, shape_of(v));
+  }
+
+  void lower(int32_t index) {
+    const Node& n = graph_.nodes[static_cast<size_t>(index)];
+    const Value v{index, 0};
+    if (n.op->name == "input") return lower_input(v);
+    if (n.op->name == "constant") return lower_constant(n, v);
+    if (n.op->has(ir::kView)) return lower_view(n, v);
+    if (n.op->name == "branch") return lower_branch(n, index);
+    if (n.op->name == "while") return lower_while(n, index);
+    if (n.op->name == "scan") return lower_scan(n, index);
+    lower_kernel(n, index);
+  }
+
+  void lower_input(Value v) {
+    const auto it = std::find(graph_.inputs.begin(), graph_.inputs.end(), v);
+    const auto i = static_cast<size_t>(it - graph_.inputs.begin());
+    input_index_[v] = i;
+    const int id = fixed_storage(Slot::Base::Input, static_cast<int32_t>(i), bytes_of(v));
+    storage_of_[v] = id;
+    value_id_at_[id] = value_id(v);
+  }
+
+  void lower_constant(const Node& n, Value v) {
+    const auto& literal = n.attrs.get<ir::Literal>("value");
+    device::BufferRef buffer = request_.device.allocate(literal.bytes->size());
+    if (!literal.bytes->empty()) request_.device.make_stream()->upload(buffer->data(), literal.bytes->data(), literal.bytes->size());
+    const int id = fixed_storage(Slot::Base::Constant, static_cast<int32_t>(plan_.constants.size()), bytes_of(v));
+    plan_.constants.push_back(std::move(buffer));
+    storage_of_[v] = id;
+    value_id_at_[id] = value_id(v);
+  }
+
+  void lower_view(const Node& n, Value v) {
+    const Value source = dense(n.inputs[0]);
+    storage_of_[v] = storage_of_.at(source);
+  }
+
+  // Views, host routines and sub-plans want dense operands; a strided input is copied for them, once.
+  Value dense(Value v) {
+    const auto it = input_index_.find(v);
+    if (it == input_index_.end() || plan_.inputs[it->second].is_dense()) return v;
+    const Value copy{-2 - v.node, v.out};  // a value of ours, beside the graph's
+    if (storage_of_.contains(copy)) return copy;
+    const ir::OpDef& op = ops::table().at("identity");
+    codegen::Kernel k;
+    k.op = &op;
+    k.in = {plan_.inputs[it->second]};
+    k.out = {Operand::dense(k.in[0].dtype, k.in[0].shape)};
+    ir::Loops loops;
+    loops.extents = to_dims(k.in[0].shape);
+    std::vector<ir::Scalar> at;
+    for (int j = 0; j < k.in[0].shape.rank(); ++j) at.push_back(ir::axis(j));
+    loops.results = {ir::load(0, k.in[0].dtype, std::move(at))};
+    const DType t = k.in[0].dtype;
+    k.stages.push_back(codegen::canonical(loops, {}, k.in, {&t, 1}));
+    Draft d;
+    d.reads.push_back(read(v));
+    storage_of_[copy] = new_storage(bytes_of(v));
+    d.writes.push_back(write(storage_of_[copy], value_id(copy), bytes_of(v)));
+    Step s;
+    s.program = request_.device.load(k);
+    s.label = "make dense";
+    add_step(std::move(s), std::move(d));
+    return copy;
+  }
+  Use read_dense(Value v) {
+    const Value d = dense(v);
+    Storage& s = storage(d);
+    s.last = std::max(s.last, step_index());
+    return {storage_of_.at(d), value_id_at_.at(storage_of_.at(d)), bytes_of(v)};
+  }
+
+  std::string label(const Node& n) const { return n.types.empty() ? std::string(n.op->name) : cat(n.op->name, " ", n.types[0]); }
+
+  void lower_kernel(const Node& n, int32_t index) {
+    const bool strided_ok = n.op->body || n.op->loops;
+    std::vector<ir::TensorType> in_types;
+    std::vector<Operand> in;
+    for (Value v : n.inputs) {
+      in_types.push_back(graph_.type(v));
+      if (!strided_ok) dense(v);
+      in.push_back(strided_ok ? operand(v) : Operand::dense(graph_.type(v).dtype, shape_of(v)));
+    }
+    const codegen::Kernel kernel = codegen::make_kernel(*n.op, n.attrs, in_types, n.types, request_.bindings, in);
+    Step s;
+    s.program = request_.device.load(kernel);
+    s.label = label(n);
+    s.location = n.location;
+    Draft d;
+    for (Value v : n.inputs) {
+      d.reads.push_back(strided_ok ? read(v) : read_dense(v));
+      d.read_values.push_back(v);
+    }
+    if (const size_t bytes = s.program->scratch_bytes(); bytes) d.scratch = scratch(bytes);
+    for (size_t o = 0; o < n.types.size(); ++o) {
+      const Value v{index, static_cast<int32_t>(o)};
+      storage_of_[v] = new_storage(bytes_of(v));
+      d.writes.push_back(write(storage_of_[v], value_id(v), bytes_of(v)));
+    }
+    s.in_place = n.op->has(ir::kInplace) && n.types.size() == 1;
+    d.result_shape = kernel.out[0].shape;
+    d.result_size = size_of(kernel.out[0].dtype);
+    add_step(std::move(s), std::move(d));
+  }
+
+  std::shared_ptr<const Plan> sub_plan(const Graph& g) {
+    return std::make_shared<const Plan>(make_plan({g, request_.device, request_.bindings, {}, {}, true}));
+  }
+  void control_writes(const Node& n, int32_t index, Draft& d) {
+    for (size_t o = 0; o < n.types.size(); ++o) {
+      const Value v{index, static_cast<int32_t>(o)};
+      storage_of_[v] = new_storage(bytes_of(v));
+      d.writes.push_back(write(storage_of_[v], value_id(v), bytes_of(v)));
+    }
+  }
+  void control_reads(const Node& n, Draft& d) {
+    for (Value v : n.inputs) dense(v);
+    for (Value v : n.inputs) d.reads.push_back(read_dense(v));
+  }
+  Step control_step(Step::Kind kind, const Node& n, const char* graphs) {
+    Step s;
+    s.kind = kind;
+    s.label = label(n);
+    s.location = n.location;
+    for (const ir::GraphRef& g : n.attrs.get<ir::Graphs>(graphs)) s.bodies.push_back(sub_plan(*g));
+    return s;
+  }
+  static size_t widest(const Step& s) {
+    size_t bytes = 0;
+    for (const auto& b : s.bodies) bytes = std::max(bytes, b->arena_bytes);
+    return bytes;
+  }
+  // Trips of a loop alternate between the results' own places and these.
+  void alternate(const Node& n, int64_t carries, Draft& d) {
+    for (int64_t i = 0; i < carries; ++i) {
+      const size_t bytes = byte_size(bind(n.types[static_cast<size_t>(i)].dims, request_.bindings), n.types[static_cast<size_t>(i)].dtype);
+      d.others.push_back(write(new_storage(bytes), -1, bytes));
+    }
+  }
+
+  void lower_branch(const Node& n, int32_t index) {
+    Step s = control_step(Step::Kind::Branch, n, "branches");
+    Draft d;
+    control_reads(n, d);
+    d.scratch = scratch(widest(s));
+    control_writes(n, index, d);
+    add_step(std::move(s), std::move(d));
+  }
+  void lower_while(const Node& n, int32_t index) {
+    Step s = control_step(Step::Kind::While, n, "functions");
+    s.carries = static_cast<int64_t>(n.inputs.size());
+    s.trips = n.attrs.has("max_trips") ? n.attrs.get<int64_t>("max_trips") : -1;
+    Draft d;
+    control_reads(n, d);
+    d.scratch = scratch(kPredicateBytes + widest(s));
+    control_writes(n, index, d);
+    alternate(n, s.carries, d);
+    add_step(std::move(s), std::move(d));
+  }
+  void lower_scan(const Node& n, int32_t index) {
+    Step s = control_step(Step::Kind::Scan, n, "functions");
+    s.carries = n.attrs.get<int64_t>("carries");
+    s.sequences = n.attrs.get<int64_t>("sequences");
+    s.trips = n.attrs.get<Dims>("length").at(0).eval(request_.bindings);
+    s.reverse = n.attrs.get<bool>("reverse");
+    Draft d;
+    control_reads(n, d);
+    d.scratch = scratch(widest(s));
+    control_writes(n, index, d);
+    alternate(n, s.carries, d);
+    add_step(std::move(s), std::move(d));
+  }
+
+  // ---- outputs ----
+  // A result that a step writes is written to the caller's memory straight away; what is an input's or a constant's bytes is handed on as
+  // such, or copied where the caller wants memory of its own.
+  void finish_outputs() {
+    for (size_t k = 0; k < graph_.outputs.size(); ++k) {
+      const Value v = dense(graph_.outputs[k]);
+      const int id = storage_of_.at(v);
+      Storage& s = storages_[static_cast<size_t>(id)];
+      if (!s.placed) {
+        s.slot.base = Slot::Base::Output;
+        s.slot.index = static_cast<int32_t>(k);
+        s.placed = true;
+        continue;
+      }
+      if (!request_.outputs_own_memory && s.slot.base == Slot::Base::Input) {
+        plan_.aliases[k].input = s.slot.index;
+        continue;
+      }
+      if (!request_.outputs_own_memory && s.slot.base == Slot::Base::Constant) {
+        plan_.aliases[k].constant = s.slot.index;
+        continue;
+      }
+      Step copy;
+      copy.kind = Step::Kind::Copy;
+      copy.label = "copy";
+      Draft d;
+      s.last = std::max(s.last, step_index());
+      const size_t bytes = bytes_of(graph_.outputs[k]);
+      d.reads.push_back({id, value_id_at_.at(id), bytes});
+      const int to = fixed_storage(Slot::Base::Output, static_cast<int32_t>(k), bytes);
+      d.writes.push_back(write(to, value_id({-1000000 - static_cast<int32_t>(k), 0}), bytes));
+      add_step(std::move(copy), std::move(d));
+    }
+  }
+
+  // An output that may overwrite an input does so when nothing reads the input after it is written.
+  void donate() {
+    for (size_t k = 0; k < request_.donations.size(); ++k) {
+      const int32_t j = request_.donations[k];
+      if (j < 0 || plan_.aliases[k].input >= 0 || plan_.aliases[k].constant >= 0) continue;
+      const bool handed_on = std::any_of(plan_.aliases.begin(), plan_.aliases.end(), [&](const OutputAlias& a) { return a.input == j; });
+      const bool taken = std::find(plan_.donated.begin(), plan_.donated.end(), j) != plan_.donated.end();
+      if (handed_on || taken || !plan_.inputs[static_cast<size_t>(j)].is_dense()) continue;
+      const int out = find_output(k), in = storage_of_.at(graph_.inputs[static_cast<size_t>(j)]);
+      Storage& o = storages_[static_cast<size_t>(out)];
+      const Storage& i = storages_[static_cast<size_t>(in)];
+      if (o.slot.bytes != i.slot.bytes || o.first < i.last) continue;
+      if (o.first == i.last && !may_replace(static_cast<size_t>(o.first), in)) continue;
+      o.slot.base = Slot::Base::Input;
+      o.slot.index = j;
+      plan_.donated[k] = j;
+    }
+  }
+  int find_output(size_t k) {
+    for (size_t i = 0; i < storages_.size(); ++i)
+      if (storages_[i].placed && storages_[i].slot.base == Slot::Base::Output && storages_[i].slot.index == static_cast<int32_t>(k)) return static_cast<int>(i);
+    internal_error("output ", k, " has no storage");
+  }
+
+  // The step's result may take the place of that storage: it is read element by element, at the very element that is written.
+  bool may_replace(size_t step, int id) {
+    const Step& s = plan_.steps[step];
+    const Draft& d = drafts_[step];
+    if (!s.in_place || d.scratch >= 0) return false;
+    for (size_t r = 0; r < d.reads.size(); ++r)
+      if (d.reads[r].storage == id) {
+        const Value v = d.read_values[r];
+        if (!operand(v).is_dense() || d.result_shape != shape_of(v) || d.result_size != size_of(graph_.type(v).dtype)) return false;
+      }
+    return true;
+  }
+
+  // ---- places ----
+  void place() {
+    merge_in_place();
+    std::vector<size_t> order;
+    for (size_t i = 0; i < storages_.size(); ++i)
+      if (!storages_[i].placed && merged_[i] == static_cast<int>(i) && storages_[i].first >= 0) order.push_back(i);
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return storages_[a].slot.bytes > storages_[b].slot.bytes; });
+    std::vector<size_t> done;
+    for (size_t i : order) {
+      Storage& s = storages_[i];
+      std::vector<std::pair<size_t, size_t>> busy;
+      for (size_t j : done)
+        if (storages_[j].first <= s.last && s.first <= storages_[j].last)
+          busy.emplace_back(storages_[j].slot.offset, storages_[j].slot.offset + codegen::align_up(storages_[j].slot.bytes));
+      std::sort(busy.begin(), busy.end());
+      size_t offset = 0;
+      for (auto [begin, end] : busy) {
+        if (offset + codegen::align_up(s.slot.bytes) <= begin) break;
+        offset = std::max(offset, end);
+      }
+      s.slot.offset = offset;
+      plan_.arena_bytes = std::max(plan_.arena_bytes, offset + codegen::align_up(s.slot.bytes));
+      done.push_back(i);
+    }
+    for (size_t i = 0; i < plan_.steps.size(); ++i) {
+      for (const Use& u : drafts_[i].reads) plan_.steps[i].reads.push_back(slot(u));
+      for (const Use& u : drafts_[i].writes) plan_.steps[i].writes.push_back(slot(u));
+      for (const Use& u : drafts_[i].others) plan_.steps[i].other_carries.push_back(slot(u));
+      if (drafts_[i].scratch >= 0) plan_.steps[i].scratch = slot({drafts_[i].scratch, -1, storages_[static_cast<size_t>(drafts_[i].scratch)].slot.bytes});
+    }
+  }
+  Slot slot(const Use& u) const {
+    Slot s = storages_[static_cast<size_t>(merged_[static_cast<size_t>(u.storage)])].slot;
+    s.bytes = u.bytes;
+    s.value = u.value;
+    return s;
+  }
+
+  // A result that may, takes the place of an operand that dies in its step.
+  void merge_in_place() {
+    merged_.resize(storages_.size());
+    std::iota(merged_.begin(), merged_.end(), 0);
+    for (size_t i = 0; i < plan_.steps.size(); ++i) {
+      if (!plan_.steps[i].in_place) continue;
+      const int out = drafts_[i].writes[0].storage;
+      if (storages_[static_cast<size_t>(out)].placed) continue;
+      for (const Use& u : drafts_[i].reads) {
+        const int in = merged_[static_cast<size_t>(u.storage)];
+        Storage& s = storages_[static_cast<size_t>(in)];
+        if (s.placed || s.last != static_cast<int>(i) || !same_owner(i, in)) continue;
+        merged_[static_cast<size_t>(out)] = in;
+        s.last = storages_[static_cast<size_t>(out)].last;
+        s.slot.bytes = std::max(s.slot.bytes, storages_[static_cast<size_t>(out)].slot.bytes);
+        break;
+      }
+    }
+  }
+  bool same_owner(size_t step, int in) {
+    for (const Use& u : drafts_[step].reads)
+      if (merged_[static_cast<size_t>(u.storage)] == in && !may_replace(step, u.storage)) return false;
+    return true;
+  }
+
+  const Request& request_;
+  const Graph& graph_;
+  Plan plan_;
+  std::vector<Storage> storages_;
+  std::vector<Draft> drafts_;
+  std::map<Value, int> storage_of_;
+  std::map<Value, int32_t> value_ids_;
+  std::map<int, int32_t> value_id_at_;
+  std::map<Value, size_t> input_index_;
+  std::vector<int> merged_;
+};
+
+}  // namespace
+
+Plan make_plan(const Request& request) { return Planner(request).run(); }
+
+}  // namespace tandem::plan

@@ -1,0 +1,130 @@
+// Environment variables: defaults, parsing, and that docs/env.md is the table.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <tandem/error.hpp>
+
+#include "base/env.hpp"
+
+namespace tandem::env {
+namespace {
+
+// Sets a variable, or removes it, for one scope.
+class Scoped {
+ public:
+  Scoped(const char* name, const char* value) : name_(name) {
+    if (const char* old = std::getenv(name)) old_ = old;
+    set(value);
+  }
+  ~Scoped() { set(old_ ? old_->c_str() : nullptr); }
+  Scoped(const Scoped&) = delete;
+  Scoped& operator=(const Scoped&) = delete;
+
+ private:
+  void set(const char* value) {
+    if (value) {
+      setenv(name_, value, 1);
+    } else {
+      unsetenv(name_);
+    }
+  }
+  const char* name_;
+  std::optional<std::string> old_;
+};
+
+std::string error_text(void (*f)()) {
+  try {
+    f();
+  } catch (const UserError& e) {
+    return e.what();
+  }
+  return "no UserError";
+}
+
+TEST(Env, TableIsCompleteAndDocumented) {
+  std::set<std::string_view> names;
+  for (const Variable& v : variables()) {
+    EXPECT_EQ(v.name.substr(0, 7), "TANDEM_");
+    EXPECT_FALSE(v.doc.empty()) << v.name;
+    EXPECT_EQ(v.doc.find('|'), std::string_view::npos) << v.name << ": would break the table of docs/env.md";
+    EXPECT_TRUE(names.insert(v.name).second) << v.name << " twice";
+  }
+  const std::set<std::string_view> expected = {"TANDEM_THREADS",   "TANDEM_LOG",    "TANDEM_DUMP",    "TANDEM_DISABLE_PASS",
+                                               "TANDEM_CACHE_DIR", "TANDEM_DEVICE", "TANDEM_CPU_ISA", "TANDEM_VERIFY"};
+  EXPECT_EQ(names, expected);
+}
+
+TEST(Env, DocumentIsTheTable) {
+  std::ifstream file(TANDEM_SOURCE_DIR "/docs/env.md");
+  ASSERT_TRUE(file) << "docs/env.md is missing";
+  std::ostringstream text;
+  text << file.rdbuf();
+  EXPECT_EQ(text.str(), markdown()) << "docs/env.md is not what env::markdown() gives";
+}
+
+TEST(Env, DefaultsAndFreshReads) {
+  Scoped device("TANDEM_DEVICE", nullptr);
+  EXPECT_EQ(get("TANDEM_DEVICE"), "cpu");
+  setenv("TANDEM_DEVICE", "opencl:0", 1);
+  EXPECT_EQ(get("TANDEM_DEVICE"), "opencl:0");
+  setenv("TANDEM_DEVICE", "", 1);
+  EXPECT_EQ(get("TANDEM_DEVICE"), "");
+}
+
+TEST(Env, UnknownNameIsOurBug) { EXPECT_THROW(get("TANDEM_NO_SUCH"), InternalError); }
+
+TEST(Env, WholeNumbers) {
+  Scoped threads("TANDEM_THREADS", nullptr);
+  EXPECT_EQ(get_int("TANDEM_THREADS"), 0);
+  setenv("TANDEM_THREADS", "12", 1);
+  EXPECT_EQ(get_int("TANDEM_THREADS"), 12);
+  setenv("TANDEM_THREADS", "-1", 1);
+  EXPECT_EQ(get_int("TANDEM_THREADS"), -1);
+  const auto ask = +[] { get_int("TANDEM_THREADS"); };
+  setenv("TANDEM_THREADS", "2x", 1);
+  EXPECT_EQ(error_text(ask), "TANDEM_THREADS: \"2x\" is not a whole number");
+  setenv("TANDEM_THREADS", "", 1);
+  EXPECT_EQ(error_text(ask), "TANDEM_THREADS: \"\" is not a whole number");
+  setenv("TANDEM_THREADS", "99999999999999999999", 1);
+  EXPECT_EQ(error_text(ask), "TANDEM_THREADS: \"99999999999999999999\" does not fit in 64 bits");
+}
+
+TEST(Env, Flags) {
+  Scoped verify("TANDEM_VERIFY", nullptr);
+  EXPECT_FALSE(get_flag("TANDEM_VERIFY"));
+  for (const char* text : {"", "0", "false", "off"}) {
+    setenv("TANDEM_VERIFY", text, 1);
+    EXPECT_FALSE(get_flag("TANDEM_VERIFY")) << text;
+  }
+  for (const char* text : {"1", "true", "on"}) {
+    setenv("TANDEM_VERIFY", text, 1);
+    EXPECT_TRUE(get_flag("TANDEM_VERIFY")) << text;
+  }
+}
+
+TEST(Env, CacheDir) {
+  Scoped cache("TANDEM_CACHE_DIR", nullptr);
+  Scoped xdg("XDG_CACHE_HOME", "/xdg");
+  Scoped home("HOME", "/home/user");
+  EXPECT_EQ(cache_dir(), "/xdg/tandem");
+  EXPECT_EQ(get("TANDEM_CACHE_DIR"), "/xdg/tandem");
+  setenv("XDG_CACHE_HOME", "relative", 1);
+  EXPECT_EQ(cache_dir(), "/home/user/.cache/tandem");
+  unsetenv("XDG_CACHE_HOME");
+  EXPECT_EQ(cache_dir(), "/home/user/.cache/tandem");
+  unsetenv("HOME");
+  EXPECT_EQ(cache_dir(), "");
+  setenv("TANDEM_CACHE_DIR", "/fast/disk", 1);
+  EXPECT_EQ(cache_dir(), "/fast/disk");
+  for (const char* text : {"", "off"}) {
+    setenv("TANDEM_CACHE_DIR", text, 1);
+    EXPECT_EQ(cache_dir(), "") << text;
+  }
+}
+
+}  // namespace
+}  // namespace tandem::env

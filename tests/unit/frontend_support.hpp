@@ -1,0 +1,33 @@
+// What tests of the front-end share.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include <tandem/tandem.hpp>
+
+namespace tandem {
+
+inline std::vector<float> floats(const Tensor& t) { return t.to_vector<float>(); }
+inline std::vector<int64_t> ints(const Tensor& t) { return t.to_vector<int64_t>(); }
+using F = std::vector<float>;
+using I = std::vector<int64_t>;
+
+inline void expect_near(const Tensor& t, const std::vector<float>& wanted, float tolerance = 1e-5f) {
+  const std::vector<float> got = floats(t);
+  ASSERT_EQ(got.size(), wanted.size());
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], wanted[i], tolerance) << "at " << i;
+}
+
+// The text of the error that f throws; empty when it throws none.
+template <class E = UserError, class Callable> std::string error_of(Callable&& f) {
+  try {
+    f();
+  } catch (const E& e) {
+    return e.what();
+  }
+  return {};
+}
+
+}  // namespace tandem

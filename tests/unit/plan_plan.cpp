@@ -1,0 +1,212 @@
+// The planner's choices (reuse, results in place, donation, aliases) and that the verifier finds every kind of broken plan.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <random>
+
+#include "ir/builder.hpp"
+#include "ops/table.hpp"
+#include "plan/plan.hpp"
+
+namespace tandem::plan {
+namespace {
+
+device::Device& ref() { return device::get("ref"); }
+constexpr size_t kRow = 64 * sizeof(float);
+
+ir::Value input(ir::Builder& b, Dims dims = {64}) { return b.input({DType::F32, std::move(dims)}); }
+
+// A chain of n elementwise ops behind an input.
+ir::Graph chain(int n) {
+  ir::Builder b(ops::table());
+  ir::Value v = input(b);
+  for (int i = 0; i < n; ++i) v = b.op("negative", {v});
+  return b.finish({v});
+}
+
+TEST(Plan, AChainNeedsOnePlace) {
+  const Plan p = make_plan({chain(10), ref(), {}, {}});
+  EXPECT_EQ(p.steps.size(), 10u);
+  EXPECT_EQ(p.arena_bytes, kRow);  // each result takes its operand's place; the last one goes to the output
+  verify(p);
+}
+
+TEST(Plan, ValuesThatLiveTogetherLieApart) {
+  ir::Builder b(ops::table());
+  const ir::Value x = input(b);
+  const ir::Value a = b.op("sin", {x}), c = b.op("cos", {x}), d = b.op("tanh", {x});
+  const ir::Graph g = b.finish({b.op("add", {b.op("multiply", {a, c}), d})});
+  const Plan p = make_plan({g, ref(), {}, {}});
+  EXPECT_EQ(p.arena_bytes, 3 * kRow);
+  verify(p);
+}
+
+TEST(Plan, AnOperandThatIsReadAgainIsNotOverwritten) {
+  ir::Builder b(ops::table());
+  const ir::Value x = input(b);
+  const ir::Value a = b.op("sin", {x}), c = b.op("negative", {a});
+  const ir::Graph g = b.finish({b.op("add", {a, c})});
+  const Plan p = make_plan({g, ref(), {}, {}});
+  EXPECT_FALSE(p.steps[1].reads[0].overlaps(p.steps[1].writes[0]));
+  verify(p);
+}
+
+TEST(Plan, ABroadcastOperandIsNotOverwritten) {
+  ir::Builder b(ops::table());
+  const ir::Value row = b.op("sin", {input(b, {1, 8})}), column = b.op("sin", {input(b, {8, 1})});
+  const ir::Graph g = b.finish({b.op("negative", {b.op("add", {row, column})})});
+  const Plan p = make_plan({g, ref(), {}, {}});
+  for (const Slot& r : p.steps[2].reads) EXPECT_FALSE(r.overlaps(p.steps[2].writes[0]));
+  verify(p);
+}
+
+TEST(Plan, ViewsTakeNoStepAndNoBytes) {
+  ir::Builder b(ops::table());
+  const ir::Value v = b.op("reshape", {input(b)}, {{"shape", Dims{8, 8}}});
+  const Plan p = make_plan({b.finish({v}), ref(), {}, {}});
+  EXPECT_TRUE(p.steps.empty());
+  EXPECT_EQ(p.aliases[0].input, 0);
+  verify(p);
+}
+
+TEST(Plan, ResultsThatShareBytesAreCopied) {
+  ir::Builder b(ops::table());
+  const ir::Value v = b.op("sin", {input(b)});
+  const Plan p = make_plan({b.finish({v, v, b.op("reshape", {v}, {{"shape", Dims{8, 8}}})}), ref(), {}, {}});
+  EXPECT_EQ(p.steps.size(), 3u);
+  verify(p);
+}
+
+TEST(Plan, SubPlansWriteEveryOutput) {
+  ir::Builder b(ops::table());
+  const ir::Value x = input(b);
+  const Plan p = make_plan({b.finish({x}), ref(), {}, {}, {}, /*outputs_own_memory=*/true});
+  ASSERT_EQ(p.steps.size(), 1u);
+  EXPECT_EQ(p.steps[0].kind, Step::Kind::Copy);
+  verify(p);
+}
+
+TEST(Plan, AnUpdateHappensInPlaceOfItsVariable) {
+  ir::Builder b(ops::table());
+  const ir::Value v = input(b), g = input(b);
+  const Plan p = make_plan({b.finish({b.op("subtract", {v, g})}), ref(), {}, {}, {0}});
+  EXPECT_EQ(p.donated[0], 0);
+  EXPECT_EQ(p.steps[0].writes[0].base, Slot::Base::Input);
+  verify(p);
+}
+
+TEST(Plan, AVariableReadAfterItsUpdateIsNotOverwritten) {
+  ir::Builder b(ops::table());
+  const ir::Value v = input(b), g = input(b);
+  const ir::Value next = b.op("subtract", {v, g});
+  const Plan p = make_plan({b.finish({next, b.op("add", {v, next})}), ref(), {}, {}, {0, -1}});
+  EXPECT_EQ(p.donated[0], -1);
+  verify(p);
+}
+
+TEST(Plan, AVariableThatIsAlsoAResultIsNotOverwritten) {
+  ir::Builder b(ops::table());
+  const ir::Value v = input(b), g = input(b);
+  const Plan p = make_plan({b.finish({b.op("subtract", {v, g}), v}), ref(), {}, {}, {0, -1}});
+  EXPECT_EQ(p.donated[0], -1);
+  EXPECT_EQ(p.aliases[1].input, 0);
+  verify(p);
+}
+
+TEST(Plan, SymbolsAreBound) {
+  ir::Builder b(ops::table());
+  const ir::Value x = input(b, {Dim::symbol("b"), 4});
+  const ir::Graph g = b.finish({b.op("negative", {b.op("sin", {x})})});
+  EXPECT_EQ(make_plan({g, ref(), {{"b", 16}}, {}}).arena_bytes, 16 * 4 * sizeof(float));
+  EXPECT_EQ(make_plan({g, ref(), {{"b", 32}}, {}}).arena_bytes, 32 * 4 * sizeof(float));
+}
+
+// ---- the verifier must find what a planner could do wrong ----
+
+class Broken : public ::testing::Test {
+ protected:
+  Broken() {
+    ir::Builder b(ops::table());
+    const ir::Value x = input(b), y = input(b);
+    const ir::Value a = b.op("sin", {x}), c = b.op("cos", {y});
+    plan_ = make_plan({b.finish({b.op("add", {b.op("multiply", {a, c}), a})}), ref(), {}, {}});
+    verify(plan_);
+  }
+  void expect(const char* invariant, const std::function<void(Plan&)>& damage) {
+    Plan p = plan_;
+    damage(p);
+    try {
+      verify(p);
+      ADD_FAILURE() << "not found: " << invariant;
+    } catch (const InternalError& e) {
+      EXPECT_NE(std::string(e.what()).find(invariant), std::string::npos) << e.what();
+    }
+  }
+  Plan plan_;
+};
+
+TEST_F(Broken, TwoLiveValuesInOnePlace) {
+  expect("I13", [](Plan& p) { p.steps[1].writes[0].offset = p.steps[0].writes[0].offset; });
+}
+TEST_F(Broken, ReadBeforeWritten) {
+  expect("I13", [](Plan& p) { std::swap(p.steps[1], p.steps[2]); });
+}
+TEST_F(Broken, MissingStep) {
+  expect("I13", [](Plan& p) { p.steps.erase(p.steps.begin()); });
+}
+TEST_F(Broken, NobodyWritesTheOutput) {
+  expect("I13", [](Plan& p) { p.steps.pop_back(); });
+}
+TEST_F(Broken, WriteOverAnOperandThatIsNotElementwise) {
+  expect("I15", [](Plan& p) {
+    p.steps[2].in_place = false;
+    p.steps[2].writes[0].offset = p.steps[2].reads[0].offset;
+  });
+}
+TEST_F(Broken, PartialOverlap) {
+  expect("I15", [](Plan& p) {
+    p.steps[2].writes[0].offset = p.steps[2].reads[1].offset + 64;
+    p.arena_bytes += 64;
+  });
+}
+TEST_F(Broken, OutsideTheArena) {
+  expect("I18", [](Plan& p) { p.arena_bytes = kRow; });
+}
+TEST_F(Broken, NotAligned) {
+  expect("I18", [](Plan& p) {
+    p.arena_bytes += 64;
+    p.steps[0].writes[0].offset += 4;
+  });
+}
+TEST_F(Broken, AnInputThatWasNotGivenAway) {
+  expect("I16", [](Plan& p) {
+    p.steps[0].writes[0].base = Slot::Base::Input;
+    p.steps[0].writes[0].index = 1;
+    p.steps[0].writes[0].offset = 0;
+  });
+}
+TEST_F(Broken, ScratchOverAValue) {
+  expect("I15", [](Plan& p) { p.steps[2].scratch = p.steps[0].writes[0]; });
+}
+
+// Random graphs of ops with all kinds of lifetimes: whatever the planner does, the verifier must agree.
+TEST(Plan, RandomGraphs) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 200; ++round) {
+    ir::Builder b(ops::table());
+    std::vector<ir::Value> values = {input(b, {8, 8}), input(b, {8, 8}), input(b, {8, 8})};
+    auto pick = [&] { return values[random() % values.size()]; };
+    for (int i = 0; i < 20; ++i) switch (random() % 5) {
+        case 0: values.push_back(b.op("add", {pick(), pick()})); break;
+        case 1: values.push_back(b.op("sin", {pick()})); break;
+        case 2: values.push_back(b.op("transpose", {pick()})); break;
+        case 3: values.push_back(b.op("reshape", {b.op("reshape", {pick()}, {{"shape", Dims{64}}})}, {{"shape", Dims{8, 8}}})); break;
+        default: values.push_back(b.op("add", {pick(), b.op("sum", {pick()}, {{"axis", ir::Ints{0}}, {"keepdims", true}})})); break;
+      }
+    const ir::Graph g = b.finish({pick(), pick(), pick()});
+    verify(make_plan({g, ref(), {}, {}, {0, 1, 2}}));
+  }
+}
+
+}  // namespace
+}  // namespace tandem::plan
