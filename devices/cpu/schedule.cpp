@@ -25,6 +25,10 @@ struct Survey {
   }
 };
 
+bool uses_axis(const Scalar& s, int axis) {
+  return std::ranges::any_of(ir::post_order(std::span(&s, 1)), [&](const Scalar& x) { return x->prim == Prim::Axis && x->index == axis; });
+}
+
 // Whether the axis does not step through the load's memory, or steps by one element: otherwise the lanes must be gathered.
 bool is_cheap(const ir::ScalarNode& load, int axis, int axis_count) {
   const auto a = codegen::affine(load.in[0], axis_count);
@@ -70,7 +74,9 @@ Schedule schedule(const codegen::LoopKernel& k, int lanes) {
     repeats = s.mode == Mode::Scan ? static_cast<double>(k.extents[static_cast<size_t>(k.loops.scan_axis)]) : 1;
   } else {
     const int reduces = static_cast<int>(k.reduce_extents.size()), axes = outputs + reduces;
-    const double across = outputs == 0 ? 1e30 : lane_cost(elements.loads, outputs - 1, axes, s.columns, lanes);
+    // Lanes that end at different elements cannot share a loop.
+    const bool uneven = k.loops.reduction->limit && uses_axis(k.loops.reduction->limit, outputs - 1);
+    const double across = outputs == 0 || uneven ? 1e30 : lane_cost(elements.loads, outputs - 1, axes, s.columns, lanes);
     const double along = reduces == 0 ? 1e30 : lane_cost(elements.loads, axes - 1, axes, k.reduce_extents.back(), lanes) * 1.01;
     s.mode = along < across ? Mode::Along : Mode::Across;
     Survey combination;

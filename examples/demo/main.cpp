@@ -77,7 +77,7 @@ void train() {
   // The batch is a symbol, so the last, smaller batch needs no other trace.
   const td::Dim b = td::Dim::symbol("b");
   td::Function step(
-      [&](td::Tensor x, td::Tensor y) {
+      [&](const td::Tensor& x, const td::Tensor& y) {
         td::Tape tape;
         const td::Tensor logits = model(x);
         const td::Tensor loss = td::mean(td::sparse_categorical_crossentropy(y, logits, true));
@@ -101,7 +101,7 @@ void train() {
     progress.finish(loss_sum / static_cast<float>(steps), accuracy_sum / static_cast<float>(steps));
   }
 
-  const td::Function evaluate([&](td::Tensor x, td::Tensor y) { return accuracy(model(x), y); });
+  const td::Function evaluate([&](const td::Tensor& x, const td::Tensor& y) { return accuracy(model(x), y); });
   std::printf("test accuracy %.2f %% on %lld digits that it never saw\n", 100.0 * evaluate(test.x, test.y).item<double>(),
               static_cast<long long>(kTest));
 }

@@ -34,7 +34,7 @@ int main() {
 
   all &= check("at once", softsign2(x)[0].item<float>(), 0.6f);
 
-  td::Function f([](td::Tensor y) { return td::sum(softsign2(y) * 10); });
+  td::Function f([](const td::Tensor& y) { return td::sum(softsign2(y) * 10); });
   all &= check("in a compiled function", f(x).item<float>(), 10 * (0.6f - 2 / std::sqrt(5.f)));
 
   td::Tape tape;
@@ -42,7 +42,7 @@ int main() {
   const td::Tensor y = softsign2(x);
   all &= check("its gradient", tape.gradient(y, x)[0].item<float>(), std::pow(1 + 0.75f * 0.75f, -1.5f));
 
-  td::Function g([](td::Tensor v) {
+  td::Function g([](const td::Tensor& v) {
     td::Tape inner;
     inner.watch(v);
     return inner.gradient(softsign2(v), v);

@@ -117,7 +117,7 @@ template <class F, class X> auto map(F f, const X& sequences, std::source_locati
 
 // A function with a gradient of its own: forward(inputs…) computes, backward(inputs…, outputs…, gradients of the outputs…) gives one
 // gradient for each input. What forward uses besides its inputs counts as constant.
-//   auto clipped = custom_gradient([](Tensor x) { return x; }, [](Tensor x, Tensor y, Tensor g) { return clip(g, -1, 1); });
+//   auto f = custom_gradient([](Tensor x) { return x; }, [](Tensor x, Tensor y, Tensor g) { return clip(g, -1, 1); });
 template <class F, class G> auto custom_gradient(F forward, G backward, std::source_location where = std::source_location::current()) {
   using Arguments = typename CallableTraits<F>::Arguments;
   using R = typename CallableTraits<F>::Result;

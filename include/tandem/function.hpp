@@ -31,6 +31,7 @@ class FunctionImpl;
 // The function over flat lists, which Function<R(A…)> wraps; other front-ends use it directly.
 // Tracing runs the callable once, with tensors that have no numbers. Tensors from outside become inputs that are bound at each call,
 // variables become state that comes in and, when assigned, goes out. Called while another function is traced, it becomes part of that.
+// An exception while tracing changes nothing; one while running may leave variables that are assigned with a part of their new values.
 class FlatCallable {
  public:
   FlatCallable() = default;

@@ -1,5 +1,6 @@
 #include "exec/run.hpp"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 #include <vector>
@@ -81,9 +82,9 @@ class Runner {
   }
 
   void branch(const Step& s) {
-    // Out of range takes the last branch, as XLA and JAX have it: data must not be able to stop a step.
-    const int64_t chosen = read_index(s.reads[0]), last = static_cast<int64_t>(s.bodies.size()) - 1;
-    const size_t b = static_cast<size_t>(chosen < 0 || chosen > last ? last : chosen);
+    // An index out of range is clamped, as the row says: data must not be able to stop a step.
+    const int64_t last = static_cast<int64_t>(s.bodies.size()) - 1;
+    const auto b = static_cast<size_t>(std::clamp<int64_t>(read_index(s.reads[0]), 0, last));
     Pointers in(s.reads.size()), out(s.writes.size());
     for (size_t i = 1; i < s.reads.size(); ++i) in[i - 1] = at(s.reads[i]);
     for (size_t i = 0; i < s.writes.size(); ++i) out[i] = at(s.writes[i]);

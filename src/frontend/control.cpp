@@ -27,7 +27,8 @@ struct Part {
 };
 
 Part traced_part(std::string name, std::span<const ir::TensorType> parameters, const FlatFunction& f) {
-  Part p{std::make_unique<Tracer>(std::move(name)), {}, {}};
+  Part p;
+  p.tracer = std::make_unique<Tracer>(std::move(name));
   for (const ir::TensorType& t : parameters) p.parameters.push_back(p.tracer->parameter(t));
   const TraceScope scope(*p.tracer);
   p.outputs = f(p.parameters);

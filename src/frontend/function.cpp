@@ -240,6 +240,8 @@ class FunctionImpl {
    public:
     Locks(const Trace& t, Frame& f) : trace_(t) {
       const size_t first = f.inputs.size() - t.externals.size();
+      f.held.reserve(t.locked.size());  // before the first lock: nothing may throw while locks are taken
+      f.guards.reserve(t.locked.size());
       for (const size_t i : t.locked) {
         VariableImpl& v = *t.externals[i].variable.impl();
         v.lock();

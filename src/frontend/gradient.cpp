@@ -33,7 +33,7 @@ std::vector<const TapeEntry*> entries_between(std::span<const TapeEntry> entries
     if (!has_any(e.inputs, reached)) continue;
     downstream.push_back(&e);
     for (const Tensor& t : e.outputs)
-      if (t.defined()) reached.insert(t.impl());
+      if (t.defined() && is_float(dtype_of(t))) reached.insert(t.impl());
   }
   ImplSet wanted;
   for (const Tensor& t : targets) wanted.insert(t.impl());

@@ -197,7 +197,7 @@ class Indexer {
 
     const Tensor front = op(transpose, x, {{"perm", order}});
     const Operand data(front, std::source_location()), at(index, std::source_location());
-    const Tensor result = call(gather, {&data, &at}, ir::Attrs{}, where_);
+    Tensor result = call(gather, {&data, &at}, ir::Attrs{}, where_);
     if (axes.back() - axes.front() + 1 != static_cast<int64_t>(axes.size()) || axes.front() == 0) return result;
 
     const auto first = axes.front(), count = static_cast<int64_t>(common.size());

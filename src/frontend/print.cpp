@@ -161,7 +161,7 @@ class Printer {
       if (is_last) {
         const std::string word = i < 0 ? "..." : next();
         if (!is_first && indent.size() + line.size() + word.size() + 1 > kLineWidth) {
-          text += line + "\n" + indent;
+          text.append(line).append("\n").append(indent);
           line = word;
         } else {
           line += (is_first ? "" : " ") + word;

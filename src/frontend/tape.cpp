@@ -73,12 +73,8 @@ bool TapeImpl::follows(std::span<const Tensor> inputs) const {
 }
 
 void TapeImpl::record(TapeEntry entry) {
-  for (Tensor& t : entry.outputs) {
-    if (t.defined() && is_float(dtype_of(t)))
-      followed_.insert(t.impl());
-    else
-      t = Tensor();  // no gradient flows through an integer
-  }
+  for (const Tensor& t : entry.outputs)
+    if (t.defined() && is_float(dtype_of(t))) followed_.insert(t.impl());  // no gradient flows through an integer
   entries_.push_back(std::move(entry));
 }
 

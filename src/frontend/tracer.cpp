@@ -20,7 +20,7 @@ const void* Tracer::External::key() const {
 
 Tracer::Tracer(std::string name) : id_(++tracers), parent_(thread_state.tracer), name_(std::move(name)), builder_(ops::table()) {}
 
-Tensor Tracer::parameter(const ir::TensorType& type, std::string name) {
+Tensor Tracer::parameter(const ir::TensorType& type, const std::string& name) {
   TANDEM_CHECK(externals_.empty(), "parameters come first");
   ++parameter_count_;
   return wrap(add_input(type, name));

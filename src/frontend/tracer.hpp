@@ -32,7 +32,7 @@ class Tracer {
 
   uint64_t id() const { return id_; }
   ir::Builder& builder() { return builder_; }
-  Tensor parameter(const ir::TensorType& type, std::string name = "");  // all parameters come before anything else
+  Tensor parameter(const ir::TensorType& type, const std::string& name = "");  // all parameters come before anything else
   Tensor wrap(ir::Value v) const;
   // The value of a tensor in this graph. One from outside is an input from now on; UserError when its trace has ended.
   ir::Value value_of(const Tensor& t);

@@ -23,7 +23,7 @@ VariableImpl& impl_of(const Variable& v) {
 
 }  // namespace
 
-VariableImpl::VariableImpl(std::string n, bool is_trainable, Tensor value)
+VariableImpl::VariableImpl(std::string n, bool is_trainable, const Tensor& value)
     : id(++variables),
       name(n.empty() ? cat("variable_", id) : std::move(n)),
       dtype(value.dtype()),
@@ -31,7 +31,7 @@ VariableImpl::VariableImpl(std::string n, bool is_trainable, Tensor value)
       trainable(is_trainable),
       value_(own(value)) {}
 
-void VariableImpl::store(Tensor value) {
+void VariableImpl::store(const Tensor& value) {
   Tensor mine = own(value);
   std::lock_guard guard(*this);
   std::swap(value_, mine);
@@ -86,7 +86,7 @@ void Variable::assign(const Operand& value) const try {
   if (thread_state.tracer)
     thread_state.tracer->assign(*this, t);
   else
-    impl.store(std::move(t));
+    impl.store(t);
 } catch (const Error&) {
   rethrow_at(Location::of(value.where()));
 }

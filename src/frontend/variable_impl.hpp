@@ -14,7 +14,7 @@ namespace tandem::frontend {
 
 class VariableImpl {
  public:
-  VariableImpl(std::string name, bool trainable, Tensor value);
+  VariableImpl(std::string name, bool trainable, const Tensor& value);
   const uint64_t id;  // grows from variable to variable: the order in which a call locks several
   const std::string name;
   const DType dtype;
@@ -34,7 +34,7 @@ class VariableImpl {
     std::lock_guard guard(*this);
     return value_;
   }
-  void store(Tensor value);  // of this dtype and shape; made dense, and copied out of the user's own memory
+  void store(const Tensor& value);  // of this dtype and shape; made dense, and copied out of the user's own memory
 
   // With the lock held. The tensor whose memory may be written when both it and its buffer have no other owner.
   Tensor& value() { return value_; }

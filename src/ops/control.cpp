@@ -1,5 +1,9 @@
 // Control flow: rows whose sub-graphs the executor runs. Sub-graphs are closed: all that they read comes in through their inputs, so
 // they can be moved, differentiated and compiled on their own.
+#include "ops/control.hpp"
+
+#include <unordered_map>
+
 #include "ops/table.hpp"
 
 namespace tandem::ops {
@@ -41,7 +45,7 @@ std::vector<TensorType> infer_branch(const OpCall& call) {
   const auto& branches = call.attrs.get<Graphs>("branches");
   if (call.in[0].rank() != 0) call.fail("the index must be a scalar, it is ", call.in[0]);
   if (branches.empty()) call.fail("there must be at least one branch");
-  const std::vector<TensorType> first = branches[0]->output_types();
+  std::vector<TensorType> first = branches[0]->output_types();
   for (size_t i = 0; i < branches.size(); ++i) {
     const Part part{call, *branches[i], cat("branch ", i)};
     part.check_inputs(call.in.subspan(1), "operands");
@@ -98,7 +102,71 @@ std::vector<TensorType> infer_scan(const OpCall& call) {
   return out;
 }
 
+// --- equal computations in two graphs --------------------------------------------------------------------------------------
+
+// Gives equal computations over the inputs (which count by position) equal numbers, also across graphs.
+class Numbering {
+ public:
+  std::vector<Value> outputs(const Graph& g) {
+    std::vector<int32_t> number(g.nodes.size());
+    for (size_t i = 0; i < g.nodes.size(); ++i) number[i] = of(g.nodes[i], number);
+    std::vector<Value> out;
+    for (Value v : g.outputs) out.push_back({number[static_cast<size_t>(v.node)], v.out});
+    return out;
+  }
+
+ private:
+  struct Known {
+    const Node* node;
+    std::vector<Value> inputs;
+  };
+  int32_t of(const Node& node, const std::vector<int32_t>& number) {
+    std::vector<Value> inputs;
+    for (Value v : node.inputs) inputs.push_back({number[static_cast<size_t>(v.node)], v.out});
+    const bool is_input = node.op->name == "input";
+    const Attr* index = is_input ? node.attrs.find("index") : nullptr;  // an input's name does not matter
+    const size_t key = std::hash<const void*>()(node.op) ^ (index ? hash(*index) : node.attrs.hash());
+    for (auto [at, end] = by_hash_.equal_range(key); at != end; ++at) {
+      const Known& k = known_[static_cast<size_t>(at->second)];
+      if (k.node->op != node.op || k.inputs != inputs) continue;
+      const bool same = is_input ? equal(*k.node->attrs.find("index"), *index) && k.node->types == node.types : k.node->attrs == node.attrs;
+      if (same) return at->second;
+    }
+    const auto next = static_cast<int32_t>(known_.size());
+    known_.push_back({&node, std::move(inputs)});
+    by_hash_.emplace(key, next);
+    return next;
+  }
+  std::vector<Known> known_;
+  std::unordered_multimap<size_t, int32_t> by_hash_;
+};
+
+// Whether the first `count` outputs of two graphs are equal.
+bool same_outputs(const Graph& wide, const Graph& narrow, size_t count) {
+  Numbering numbering;
+  const std::vector<Value> a = numbering.outputs(wide), b = numbering.outputs(narrow);
+  return a.size() >= count && b.size() >= count && std::equal(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(count), b.begin());
+}
+
+bool same_attributes(const Node& a, const Node& b, std::initializer_list<std::string_view> names) {
+  for (std::string_view name : names)
+    if (!equal(*a.attrs.find(name), *b.attrs.find(name))) return false;
+  return true;
+}
+
 }  // namespace
+
+bool covers(const Node& wide, const Node& narrow) {
+  if (wide.op != narrow.op || &wide == &narrow || wide.inputs.size() < narrow.inputs.size()) return false;
+  if (!std::equal(narrow.inputs.begin(), narrow.inputs.end(), wide.inputs.begin())) return false;
+  const bool is_scan = wide.op->name == "scan";
+  if (!is_scan && wide.op->name != "while") return false;
+  const auto &a = wide.attrs.get<Graphs>("functions"), &b = narrow.attrs.get<Graphs>("functions");
+  if (is_scan)
+    return wide.inputs.size() == narrow.inputs.size() && same_attributes(wide, narrow, {"carries", "sequences", "length", "reverse"}) &&
+           same_outputs(*a[0], *b[0], narrow.types.size());
+  return same_attributes(wide, narrow, {"max_trips"}) && same_outputs(*a[0], *b[0], 1) && same_outputs(*a[1], *b[1], narrow.types.size());
+}
 
 Rows control_rows() {
   return {

@@ -47,7 +47,7 @@ void check_row(const OpCall& call) {
   if (call.in[0].rank() == 0) call.fail("transforms the last axis, and ", call.in[0], " has none");
 }
 Dim length_or(const OpCall& call, const Dim& otherwise) {
-  const Dim n = call.attrs.has("length") ? Dim(call.attrs.get<int64_t>("length")) : otherwise;
+  Dim n = call.attrs.has("length") ? Dim(call.attrs.get<int64_t>("length")) : otherwise;
   check_points(call, n);
   return n;
 }

@@ -155,13 +155,13 @@ int64_t matrix_count(const HostTensor& t) {
 }
 
 Matrix load_matrix(const HostTensor& t, int64_t index) {
-  const auto [rows, columns] = matrix_shape(t);
-  Matrix m(rows, columns);
-  const auto copy = [&](const auto* from) { std::copy_n(from + index * rows * columns, rows * columns, m.v.begin()); };
+  const MatrixShape shape = matrix_shape(t);
+  const int64_t count = shape.rows * shape.columns;
+  Matrix m(shape.rows, shape.columns);
   if (t.dtype == DType::F32)
-    copy(t.as<float>());
+    std::copy_n(t.as<float>() + index * count, count, m.v.begin());
   else
-    copy(t.as<double>());
+    std::copy_n(t.as<double>() + index * count, count, m.v.begin());
   return m;
 }
 

@@ -60,7 +60,7 @@ struct GammaParts {
 // Marsaglia and Tsang, "A simple method for generating gamma variables" (2000). Below 1, gamma(alpha) = gamma(alpha + 1) * U^(1/alpha).
 GammaParts gamma_parts(Builder& b, const Expr& key, const Expr& alpha) {
   const DType t = alpha.dtype();
-  const Dims shape = alpha.dims();
+  const Dims& shape = alpha.dims();
   const Expr is_small = alpha < 1, d = where(is_small, alpha + 1, alpha) - 1.0 / 3, c = 1 / sqrt(d * 9);
   const Expr usable = both(alpha > 0, alpha.op("is_finite"));
   const Expr otherwise = where(alpha > 0, alpha, std::numeric_limits<double>::quiet_NaN());  // infinity stays, the rest is NaN
@@ -102,7 +102,7 @@ constexpr double kSmallMean = 10;  // below, counting gaps is faster; transforme
 // Successes are geometrically distributed gaps apart; counts how many fit into n trials.
 Expr count_gaps(Builder& b, const Expr& key, const Expr& n, const Expr& p, const Expr& skip) {
   const DType t = n.dtype();
-  const Dims shape = n.dims();
+  const Dims& shape = n.dims();
   const Expr position = n.like(0), count = position;
   return try_until_settled(b, {position, count}, skip, {key, n, (-p).op("log1p")}, [&](const Expr& attempt, Exprs state, Exprs q) {
     const Expr u = 1 - random_unit(draw_key(q[0], attempt), shape, t);
@@ -122,7 +122,7 @@ Expr stirling_tail(const Expr& k) {
 // BTRS: Hörmann, "The generation of binomial random variates" (1993). Needs n * p >= 10 and p <= 1/2.
 Expr transformed_rejection(Builder& b, const Expr& key, const Expr& n, const Expr& p, const Expr& skip) {
   const DType t = n.dtype();
-  const Dims shape = n.dims();
+  const Dims& shape = n.dims();
   return try_until_settled(b, {n.like(0)}, skip, {key, n, p}, [&](const Expr& attempt, Exprs, Exprs q) {
     const Expr &count = q[1], &chance = q[2];
     const Expr deviation = sqrt(count * chance * (1 - chance)), width = deviation * 2.53 + 1.15;

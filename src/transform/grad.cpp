@@ -86,6 +86,19 @@ bool may_equal(const TensorType& a, const TensorType& b) {
   return true;
 }
 
+// Puts the builder's location back, also when a rule throws.
+class KeepLocation {
+ public:
+  explicit KeepLocation(Builder& b) : builder_(b), location_(b.location) {}
+  ~KeepLocation() { builder_.location = location_; }
+  KeepLocation(const KeepLocation&) = delete;
+  KeepLocation& operator=(const KeepLocation&) = delete;
+
+ private:
+  Builder& builder_;
+  Location location_;
+};
+
 // Cotangents on their way back: what has arrived at each value so far.
 class Cotangents {
  public:
@@ -155,14 +168,13 @@ std::vector<Value> gradients_within(Builder& b, int32_t first, std::span<const V
   std::set<Value> reached(sources.begin(), sources.end());
   spread_reached(b.graph(), first, end, reached);
 
-  const Location before = b.location;
+  const KeepLocation keep(b);
   Cotangents cotangents(b);
   for (size_t i = 0; i < targets.size(); ++i)
     if (reached.contains(targets[i])) cotangents.add(targets[i], target_grads[i]);
   for (int32_t i = end - 1; i >= first; --i) step_back(b, i, reached, cotangents);
   std::vector<Value> found;
   for (Value s : sources) found.push_back(cotangents.total(s));
-  b.location = before;
   return found;
 }
 

@@ -1,9 +1,11 @@
 // The gradient of a scan: a scan over the same steps that also keeps what the way back needs, then a scan over the steps in reverse.
 //
 // Per step, only the values are kept that cost much to compute again (contractions, reductions, factorisations, inner loops) and the
-// carries; elementwise and movement nodes are computed again from those.
+// carries; elementwise and movement nodes are computed again from those. The gradient of a constant that is x' y at each step (the
+// weights of a recurrent layer) is not summed step by step: x and y are stacked, and one product over all steps follows the loop.
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "transform/grad.hpp"
 #include "transform/grad_rules.hpp"
@@ -92,14 +94,14 @@ bool is_costly(const OpTable& table, const Graph& g, const Node& node) {
 class Copier {
  public:
   Copier(Builder& b, const Graph& g, std::map<Value, Value> known) : builder_(b), graph_(g), known_(std::move(known)) {}
-  Value copy(Value v) {
-    if (const auto found = known_.find(v); found != known_.end()) return found->second;
-    mark(v.node);
-    // In the order of the graph, so that the same nodes come out in the same order wherever they are copied to.
+  // The nodes are made in the order of the graph, so that the same ones come out in the same order wherever they are copied to.
+  void copy(std::span<const Value> values) {
+    for (Value v : values)
+      if (!known_.contains(v)) mark(v.node);
     for (const int32_t i : pending_) make(i);
     pending_.clear();
-    return known_.at(v);
   }
+  Value at(Value v) const { return known_.at(v); }
 
  private:
   void mark(int32_t node) {
@@ -122,12 +124,7 @@ class Copier {
   std::set<int32_t> pending_;
 };
 
-// What the reverse scan reads of the forward one: values kept for each step, and which inputs of the body it reads themselves.
-struct Kept {
-  std::vector<Value> values;
-  std::set<size_t> inputs;  // sequences and constants
-};
-
+// Which values of a step's gradient come from the step itself, and which of those are worth keeping.
 class Partition {
  public:
   Partition(const OpTable& table, const Graph& g, const Layout& l) : table_(table), graph_(g), layout_(l) {
@@ -138,36 +135,47 @@ class Partition {
         tangent = tangent || tangent_[static_cast<size_t>(v.node)];
         varies = varies || varies_[static_cast<size_t>(v.node)];
       }
-      const Value self{static_cast<int32_t>(tangent_.size()), 0};
-      if (const auto found = input_of_.find(self); found != input_of_.end()) {
-        tangent = found->second >= l.primal();
-        varies = found->second < l.carries + l.sequences;
+      if (const auto input = input_of({static_cast<int32_t>(tangent_.size()), 0})) {
+        tangent = *input >= l.primal();
+        varies = *input < l.carries + l.sequences;
       }
       tangent_.push_back(tangent);
       varies_.push_back(varies);
     }
   }
-  Kept keep(std::span<const Value> outputs) {
-    for (Value v : outputs) visit(v);
-    return std::move(kept_);
+
+  std::optional<size_t> input_of(Value v) const {
+    const auto found = input_of_.find(v);
+    return found == input_of_.end() ? std::nullopt : std::optional(found->second);
+  }
+  // A carry before the step, or a costly result of it.
+  bool is_kept(Value v) const {
+    if (const auto input = input_of(v)) return *input < layout_.carries;
+    const auto node = static_cast<size_t>(v.node);
+    return !tangent_[node] && varies_[node] && is_costly(table_, graph_, graph_.nodes[node]);
+  }
+  // What has to be there, besides the cotangents, to compute `outputs`: kept values, and sequences and constants as inputs of the body.
+  struct Needs {
+    std::vector<Value> kept;
+    std::set<size_t> inputs;
+  };
+  Needs needs(std::span<const Value> outputs) const {
+    Needs n;
+    std::set<Value> seen;
+    for (Value v : outputs) visit(v, seen, n);
+    return n;
   }
 
  private:
-  void visit(Value v) {
-    if (!seen_.insert(v).second) return;
-    const auto node = static_cast<size_t>(v.node);
-    if (const auto input = input_of_.find(v); input != input_of_.end()) {
-      if (input->second < layout_.carries)
-        kept_.values.push_back(v);
-      else if (input->second < layout_.primal())
-        kept_.inputs.insert(input->second);
-      return;
+  void visit(Value v, std::set<Value>& seen, Needs& n) const {
+    if (!seen.insert(v).second) return;
+    if (is_kept(v)) {
+      n.kept.push_back(v);
+    } else if (const auto input = input_of(v)) {
+      if (*input < layout_.primal()) n.inputs.insert(*input);
+    } else {
+      for (Value in : graph_.nodes[static_cast<size_t>(v.node)].inputs) visit(in, seen, n);
     }
-    if (!tangent_[node] && varies_[node] && is_costly(table_, graph_, graph_.nodes[node])) {
-      kept_.values.push_back(v);
-      return;
-    }
-    for (Value in : graph_.nodes[node].inputs) visit(in);
   }
 
   const OpTable& table_;
@@ -175,116 +183,192 @@ class Partition {
   const Layout& layout_;
   std::map<Value, size_t> input_of_;
   std::vector<bool> tangent_, varies_;
-  std::set<Value> seen_;
-  Kept kept_;
 };
 
-// The body again, giving also the kept values of each step.
-GraphRef keeping_body(const OpTable& table, const Graph& body, const StepGrad& step, const Kept& kept) {
-  return make_graph(table, body.input_types(), body.name, [&](Builder& b, std::span<const Value> in) {
-    std::map<Value, Value> known;
-    for (size_t k = 0; k < in.size(); ++k) known[step.graph.inputs[k]] = in[k];
-    Copier copier(b, step.graph, std::move(known));
-    std::vector<Value> outputs;
-    for (size_t i = 0; i < body.outputs.size(); ++i) outputs.push_back(copier.copy(step.graph.outputs[i]));
-    for (Value v : kept.values) outputs.push_back(copier.copy(v));
-    return outputs;
-  });
+// A source whose gradient at each step is x' y for matrices x and y.
+struct Product {
+  size_t source;  // position in layout.sources
+  Value x, y;
+};
+
+std::optional<Product> product_of(const Graph& g, Value grad, size_t source) {
+  const Node& node = g.node(grad);
+  if (node.op->name != "matmul" || !node.attrs.get<bool>("transpose_x") || node.attrs.get<bool>("transpose_y")) return {};
+  const Value x = node.inputs[0], y = node.inputs[1];
+  if (g.type(x).rank() != 2 || g.type(y).rank() != 2 || g.type(x).dtype != g.type(grad).dtype) return {};
+  return Product{source, x, y};
 }
 
-// The reverse step. Carries: cotangents of active carries, then sums of the constants' gradients. Sequences: cotangents of per-step
-// outputs, kept values, then the sequences read. Constants: those read.
-struct ReverseScan {
-  std::vector<TensorType> types;  // of the body's inputs
-  std::vector<Value> replaced;    // the values of the step's graph that they stand for; invalid for the sums
-  std::vector<size_t> sums;       // positions in layout.sources of the constants
-  std::vector<size_t> slices;     // … of the sequences
-  size_t carries = 0, sequences = 0;
-};
+class ScanGrad {
+ public:
+  explicit ScanGrad(const NodeGrad& n)
+      : n_(n),
+        b_(n.builder),
+        body_(*n.node.attrs.get<Graphs>("functions")[0]),
+        layout_(layout_of(n, body_)),
+        step_(differentiate(b_.table(), body_, layout_)),
+        partition_(b_.table(), step_.graph, layout_) {}
 
-ReverseScan plan_reverse(const StepGrad& step, const Layout& l, const Kept& kept) {
-  const Graph& g = step.graph;
-  ReverseScan r;
-  auto add = [&](Value v) {
-    r.types.push_back(g.type(v));
-    r.replaced.push_back(v);
-  };
-  for (size_t i = 0; i < l.sources.size(); ++i)
-    if (step.connected[i]) (l.is_sequence(l.sources[i]) ? r.slices : r.sums).push_back(i);
-  for (size_t i = 0; i < l.active.size(); ++i) add(g.inputs[l.primal() + i]);
-  for (size_t i : r.sums) {
-    r.types.push_back(g.type(g.inputs[l.sources[i]]));
-    r.replaced.push_back({});
+  InputGrads run() {
+    InputGrads grads(n_.node.inputs.size());
+    const auto& l = layout_;
+    sort_sources();
+    if (l.active.empty() && slices_.empty() && sums_.empty() && products_.empty()) return grads;
+    find_needs();
+    run_forward();
+    const std::vector<Value> back = run_back();
+    for (size_t i = 0; i < l.active.size(); ++i) grads[l.active[i]] = back[i];
+    for (size_t i = 0; i < sums_.size(); ++i) grads[l.sources[sums_[i]]] = back[l.active.size() + i];
+    const size_t first_slice = l.active.size() + sums_.size();
+    for (size_t i = 0; i < slices_.size(); ++i) grads[l.sources[slices_[i]]] = back[first_slice + i];
+    const auto stacks = std::span(back).subspan(first_slice + slices_.size());
+    for (const Product& p : products_) grads[l.sources[p.source]] = product_over_steps(stacked(p.x, stacks), stacked(p.y, stacks)).value();
+    return grads;
   }
-  r.carries = r.types.size();
-  for (size_t i = 0; i < l.outputs.size(); ++i) add(g.inputs[l.primal() + l.active.size() + i]);
-  for (Value v : kept.values) add(v);
-  for (size_t k : kept.inputs)
-    if (l.is_sequence(k)) add(g.inputs[k]);
-  r.sequences = r.types.size() - r.carries;
-  for (size_t k : kept.inputs)
-    if (!l.is_sequence(k)) add(g.inputs[k]);
-  return r;
-}
 
-GraphRef reverse_body(const OpTable& table, const StepGrad& step, const Layout& l, const ReverseScan& r, size_t first_grad) {
-  return make_graph(table, r.types, step.graph.name + "_grad", [&](Builder& b, std::span<const Value> in) {
+ private:
+  Value active_grad(size_t i) const { return step_.graph.outputs[body_.outputs.size() + i]; }
+  Value source_grad(size_t i) const { return active_grad(layout_.active.size() + i); }
+
+  // Sequences have one gradient a step; those of constants are sums over steps, or products.
+  void sort_sources() {
+    for (size_t i = 0; i < layout_.sources.size(); ++i) {
+      if (!step_.connected[i]) continue;
+      if (layout_.is_sequence(layout_.sources[i])) {
+        slices_.push_back(i);
+      } else if (const auto p = product_of(step_.graph, source_grad(i), i)) {
+        products_.push_back(*p);
+      } else {
+        sums_.push_back(i);
+      }
+    }
+  }
+
+  // Whether all steps of a value are there without the reverse scan.
+  bool is_there(Value v) const {
+    const auto input = partition_.input_of(v);
+    return partition_.is_kept(v) || (input && layout_.is_sequence(*input));
+  }
+
+  void find_needs() {
+    for (const Product& p : products_)
+      for (Value v : {p.x, p.y})
+        if (!is_there(v) && std::ranges::find(stacks_, v) == stacks_.end()) stacks_.push_back(v);
+    std::vector<Value> wanted = stacks_;
+    for (size_t i = 0; i < layout_.active.size(); ++i) wanted.push_back(active_grad(i));
+    for (const auto* list : {&sums_, &slices_})
+      for (size_t i : *list) wanted.push_back(source_grad(i));
+    needs_ = partition_.needs(wanted);
+    kept_ = needs_.kept;
+    for (const Product& p : products_)
+      for (Value v : {p.x, p.y})
+        if (partition_.is_kept(v) && std::ranges::find(kept_, v) == kept_.end()) kept_.push_back(v);
+  }
+
+  // The scan again, giving also the kept values of each step. Its first outputs are those of the scan itself (see ops/control.hpp).
+  void run_forward() {
+    if (kept_.empty()) return;
+    const Graph& g = step_.graph;
+    const GraphRef body = make_graph(b_.table(), body_.input_types(), body_.name, [&](Builder& b, std::span<const Value> in) {
+      std::map<Value, Value> known;
+      for (size_t k = 0; k < in.size(); ++k) known[g.inputs[k]] = in[k];
+      std::vector<Value> outputs(g.outputs.begin(), g.outputs.begin() + static_cast<std::ptrdiff_t>(body_.outputs.size()));
+      outputs.insert(outputs.end(), kept_.begin(), kept_.end());
+      Copier copier(b, g, std::move(known));
+      copier.copy(outputs);
+      for (Value& v : outputs) v = copier.at(v);
+      return outputs;
+    });
+    Attrs attrs = n_.node.attrs;
+    attrs.set("functions", Graphs{body});
+    forward_ = b_.nodes("scan", n_.node.inputs, attrs);
+  }
+
+  // Carries: cotangents of active carries, then sums. Sequences: cotangents of per-step outputs, kept values, sequences read.
+  // Constants: those read. Outputs: the carries, gradients of sequences, then the stacks.
+  std::vector<Value> run_back() {
+    const auto& l = layout_;
+    const Graph& g = step_.graph;
+    std::vector<Value> operands, replaced;  // what each input of the body stands for in the step's graph; invalid for the sums
+    const auto add = [&](Value operand, Value stands_for) {
+      operands.push_back(operand);
+      replaced.push_back(stands_for);
+    };
+    for (size_t i = 0; i < l.active.size(); ++i) {
+      const Value given = n_.output_grads[l.active[i]];
+      add(given ? given : zeros(b_, b_.type(n_.node.inputs[l.active[i]])), g.inputs[l.primal() + i]);
+    }
+    for (size_t i : sums_) add(zeros(b_, b_.type(n_.node.inputs[l.sources[i]])), {});
+    const size_t carries = operands.size();
+    for (size_t i = 0; i < l.outputs.size(); ++i)
+      add(n_.output_grads[l.carries + l.outputs[i]], g.inputs[l.primal() + l.active.size() + i]);
+    for (Value v : needs_.kept) add(stacked(v, {}), v);
+    for (size_t k : needs_.inputs)
+      if (l.is_sequence(k)) add(n_.node.inputs[k], g.inputs[k]);
+    const size_t sequences = operands.size() - carries;
+    for (size_t k : needs_.inputs)
+      if (!l.is_sequence(k)) add(n_.node.inputs[k], g.inputs[k]);
+
+    std::vector<TensorType> types;
+    for (size_t i = 0; i < operands.size(); ++i) types.push_back(replaced[i] ? g.type(replaced[i]) : b_.type(operands[i]));
+    Attrs attrs = n_.node.attrs;
+    attrs.set("functions", Graphs{make_graph(b_.table(), types, body_.name + "_grad",
+                                             [&](Builder& b, std::span<const Value> in) { return reverse_step(b, in, replaced); })});
+    attrs.set("carries", static_cast<int64_t>(carries));
+    attrs.set("sequences", static_cast<int64_t>(sequences));
+    attrs.set("reverse", !n_.node.attrs.get<bool>("reverse"));
+    return b_.nodes("scan", operands, attrs);
+  }
+
+  std::vector<Value> reverse_step(Builder& b, std::span<const Value> in, const std::vector<Value>& replaced) const {
     std::map<Value, Value> known;
     for (size_t k = 0; k < in.size(); ++k)
-      if (r.replaced[k]) known[r.replaced[k]] = in[k];
-    Copier copier(b, step.graph, std::move(known));
+      if (replaced[k]) known[replaced[k]] = in[k];
     std::vector<Value> outputs;
-    auto grad = [&](size_t i) { return copier.copy(step.graph.outputs[first_grad + i]); };
-    for (size_t i = 0; i < l.active.size(); ++i) outputs.push_back(grad(i));
-    for (size_t i = 0; i < r.sums.size(); ++i) outputs.push_back(b.op("add", {in[l.active.size() + i], grad(l.active.size() + r.sums[i])}));
-    for (size_t i : r.slices) outputs.push_back(grad(l.active.size() + i));
+    for (size_t i = 0; i < layout_.active.size(); ++i) outputs.push_back(active_grad(i));
+    for (const auto* list : {&sums_, &slices_})
+      for (size_t i : *list) outputs.push_back(source_grad(i));
+    outputs.insert(outputs.end(), stacks_.begin(), stacks_.end());
+    Copier copier(b, step_.graph, std::move(known));
+    copier.copy(outputs);
+    for (Value& v : outputs) v = copier.at(v);
+    for (size_t i = layout_.active.size(); i < layout_.active.size() + sums_.size(); ++i) outputs[i] = b.op("add", {in[i], outputs[i]});
     return outputs;
-  });
-}
+  }
+
+  // All steps of a value, as [steps, …]. `stacks` are the last outputs of the reverse scan.
+  Value stacked(Value v, std::span<const Value> stacks) const {
+    if (const auto at = std::ranges::find(kept_, v); at != kept_.end())
+      return forward_[body_.outputs.size() + static_cast<size_t>(at - kept_.begin())];
+    if (const auto input = partition_.input_of(v); input && layout_.is_sequence(*input)) return n_.node.inputs[*input];
+    return stacks[static_cast<size_t>(std::ranges::find(stacks_, v) - stacks_.begin())];
+  }
+
+  // The sum of x' y over steps [steps, rows, …] is the product of the two with all rows of all steps in one column.
+  Expr product_over_steps(Value x, Value y) const {
+    const auto rows_of_all = [&](Value v) {
+      const Dims& d = b_.type(v).dims;
+      return Expr(b_, v).reshape({d[0] * d[1], d[2]});
+    };
+    return rows_of_all(x).op("matmul", {rows_of_all(y)}, {{"transpose_x", true}});
+  }
+
+  const NodeGrad& n_;
+  Builder& b_;
+  const Graph& body_;
+  const Layout layout_;
+  const StepGrad step_;
+  const Partition partition_;
+  std::vector<size_t> slices_, sums_;  // positions in layout.sources
+  std::vector<Product> products_;
+  std::vector<Value> stacks_;  // values of the step's graph that the reverse scan gives for the products
+  Partition::Needs needs_;     // of the reverse scan
+  std::vector<Value> kept_;    // by the forward scan: what the reverse scan needs, then what only the products do
+  std::vector<Value> forward_;
+};
 
 }  // namespace
 
-InputGrads scan_gradients(const NodeGrad& n) {
-  Builder& b = n.builder;
-  const OpTable& table = b.table();
-  const Graph& body = *n.node.attrs.get<Graphs>("functions")[0];
-  const Layout l = layout_of(n, body);
-  InputGrads grads(n.node.inputs.size());
-  if (l.active.empty() && (l.sources.empty() || l.outputs.empty())) return grads;
-
-  const StepGrad step = differentiate(table, body, l);
-  const size_t first_grad = body.outputs.size();
-  std::vector<Value> wanted;
-  for (size_t i = 0; i < l.active.size() + l.sources.size(); ++i)
-    if (i < l.active.size() || step.connected[i - l.active.size()]) wanted.push_back(step.graph.outputs[first_grad + i]);
-  const Kept kept = Partition(table, step.graph, l).keep(wanted);
-
-  std::vector<Value> forward;
-  if (!kept.values.empty()) {
-    Attrs attrs = n.node.attrs;
-    attrs.set("functions", Graphs{keeping_body(table, body, step, kept)});
-    forward = b.nodes("scan", n.node.inputs, attrs);
-  }
-  const ReverseScan r = plan_reverse(step, l, kept);
-  std::vector<Value> operands;
-  for (size_t j : l.active) operands.push_back(n.output_grads[j] ? n.output_grads[j] : zeros(b, b.type(n.node.inputs[j])));
-  for (size_t i : r.sums) operands.push_back(zeros(b, b.type(n.node.inputs[l.sources[i]])));
-  for (size_t i : l.outputs) operands.push_back(n.output_grads[l.carries + i]);
-  for (size_t i = 0; i < kept.values.size(); ++i) operands.push_back(forward[body.outputs.size() + i]);
-  for (bool sequences : {true, false})
-    for (size_t k : kept.inputs)
-      if (l.is_sequence(k) == sequences) operands.push_back(n.node.inputs[k]);
-  Attrs attrs = n.node.attrs;
-  attrs.set("functions", Graphs{reverse_body(table, step, l, r, first_grad)});
-  attrs.set("carries", static_cast<int64_t>(r.carries));
-  attrs.set("sequences", static_cast<int64_t>(r.sequences));
-  attrs.set("reverse", !n.node.attrs.get<bool>("reverse"));
-  const std::vector<Value> back = b.nodes("scan", operands, attrs);
-
-  for (size_t i = 0; i < l.active.size(); ++i) grads[l.active[i]] = back[i];
-  for (size_t i = 0; i < r.sums.size(); ++i) grads[l.sources[r.sums[i]]] = back[l.active.size() + i];
-  for (size_t i = 0; i < r.slices.size(); ++i) grads[l.sources[r.slices[i]]] = back[r.carries + i];
-  return grads;
-}
+InputGrads scan_gradients(const NodeGrad& n) { return ScanGrad(n).run(); }
 
 }  // namespace tandem::transform

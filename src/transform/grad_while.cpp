@@ -80,7 +80,7 @@ Expr write_slot(const Expr& buffer, const Expr& slot, const Expr& x) {
 }
 // Slots 0, 2, 4 … move to 0, 1, 2 …; what is in the upper half afterwards is never read before it is written.
 Expr keep_every_other(const Expr& buffer) {
-  const Dims dims = buffer.dims();
+  const Dims& dims = buffer.dims();
   Ints steps(dims.size(), 1);
   steps[0] = 2;
   const Expr half = buffer.op("slice", {{"start", Dims(dims.size(), Dim(0))}, {"limit", dims}, {"step", steps}});
@@ -145,14 +145,13 @@ class WhileGrad {
     InputGrads grads(n_.node.inputs.size());
     if (active_.empty()) return grads;
     Builder& b = n_.builder;
-    Group moving, fixed, cotangents;
-    for (size_t j : moving_) moving.emplace_back(b, n_.node.inputs[j]);
+    Group fixed, cotangents;
     for (size_t j : fixed_) fixed.emplace_back(b, n_.node.inputs[j]);
     for (size_t j : active_) {
       const Value g = n_.output_grads[j];
       cotangents.emplace_back(b, g ? g : zeros(b, b.type(n_.node.inputs[j])));
     }
-    const Checkpoints kept = run_forward(b, moving, fixed);
+    const Checkpoints kept = run_forward(b);
     const Group found = run_back(b, kept, fixed, cotangents);
     for (size_t i = 0; i < active_.size(); ++i) grads[active_[i]] = found[i].value();
     return grads;
@@ -166,11 +165,14 @@ class WhileGrad {
     return all;
   }
 
+  Group moving_of(const Group& all) const {
+    Group moving;
+    for (size_t j : moving_) moving.push_back(all[j]);
+    return moving;
+  }
+
   Group step(Builder& b, const Group& moving, const Group& fixed) const {
-    const std::vector<Value> outputs = inline_graph(b, body_, carries(moving, fixed));
-    Group next;
-    for (size_t j : moving_) next.emplace_back(b, outputs[j]);
-    return next;
+    return moving_of(exprs(b, inline_graph(b, body_, carries(moving, fixed))));
   }
 
   // The cotangents before a trip from those after it. Those of carries that the body passes through grow by what it read of them.
@@ -198,17 +200,20 @@ class WhileGrad {
     return buffers;
   }
 
-  Checkpoints run_forward(Builder& b, const Group& moving, const Group& fixed) const {
-    const State start{moving, fixed, {number(b, 0), number(b, 1)}, make_buffers(b, moving, slots_)};
+  // The loop again, with its own carries first (see ops/control.hpp).
+  Checkpoints run_forward(Builder& b) const {
+    const Group operands = exprs(b, n_.node.inputs);
+    const State start{operands, {number(b, 0), number(b, 1)}, make_buffers(b, moving_of(operands), slots_)};
     const State end = run_while(
-        b, start, [&](Builder& inner, const State& s) { return Expr(inner, inline_graph(inner, condition_, carries(s[0], s[1]))[0]); },
+        b, start, [&](Builder& inner, const State& s) { return Expr(inner, inline_graph(inner, condition_, values(s[0]))[0]); },
         [&](Builder& inner, const State& s) {
-          Checkpoints c{s[2][0], s[2][1], s[3]};
-          c = keeps_all_ ? store_at(c, c.trips, s[0]) : store(inner, c, s[0], slots_);
-          return State{step(inner, s[0], s[1]), s[1], {c.trips + 1, c.stride}, c.buffers};
+          Checkpoints c{s[1][0], s[1][1], s[2]};
+          const Group moving = moving_of(s[0]);
+          c = keeps_all_ ? store_at(c, c.trips, moving) : store(inner, c, moving, slots_);
+          return State{exprs(inner, inline_graph(inner, body_, values(s[0]))), {c.trips + 1, c.stride}, c.buffers};
         },
         max_trips_);
-    return {end[2][0], end[2][1], end[3]};
+    return {end[1][0], end[1][1], end[2]};
   }
 
   // `count` trips from `moving` on, kept in `buffers`.
@@ -256,8 +261,7 @@ class WhileGrad {
       return for_each_slot(b, kept, {fixed, cotangents}, [&](Builder& inner, const Group& moving, const Expr&, const State& s) {
         return State{s[0], step_back(inner, moving, s[0], s[1])};
       })[1];
-    Group moving;
-    for (size_t j : moving_) moving.emplace_back(b, n_.node.inputs[j]);
+    const Group moving = moving_of(exprs(b, n_.node.inputs));
     return for_each_slot(b, kept, {fixed, cotangents, make_buffers(b, moving, kInnerSlots)},
                          [&](Builder& inner, const Group& at, const Expr& count, const State& s) {
                            const Checkpoints stretch = run_stretch(inner, at, s[0], count, s[2]);

@@ -14,6 +14,9 @@ using ::testing::HasSubstr;
 
 class Conformance : public ::testing::TestWithParam<std::string> {
  protected:
+  void SetUp() override {
+    if (const std::string why = missing(GetParam()); !why.empty()) GTEST_SKIP() << why;
+  }
   device::Device& device() { return device::get(GetParam()); }
   bool executes() { return device().info().executes; }
 };

@@ -198,7 +198,7 @@ TEST(CodeCache, ThreadsAndCachesShareAFolder) {
 
 // Run by the next test as processes of their own.
 TEST(CodeCache, DISABLED_Child) {
-  const char* folder = std::getenv("TANDEM_TEST_FOLDER");
+  const char* folder = std::getenv("TEST_FOLDER");
   ASSERT_NE(folder, nullptr);
   CodeCache cache(folder);
   for (int i = 0; i < 200; ++i) expect_works(cache.get(cat("key", i % 20), build_sample));
@@ -212,7 +212,7 @@ TEST(CodeCache, ProcessesShareAFolder) {
   for (int i = 0; i < 4; ++i) {
     const pid_t child = fork();
     if (child == 0) {
-      setenv("TANDEM_TEST_FOLDER", folder.path().c_str(), 1);
+      setenv("TEST_FOLDER", folder.path().c_str(), 1);
       execl("/proc/self/exe", "test_devices", "--gtest_filter=CodeCache.DISABLED_Child", "--gtest_also_run_disabled_tests",
             "--gtest_brief=1", nullptr);
       _exit(127);

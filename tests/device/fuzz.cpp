@@ -1,4 +1,4 @@
-// Random kernels on every device, compared with the interpreter. Seeds are fixed; TANDEM_FUZZ_COUNT in the environment asks for more.
+// Random kernels on every device, compared with the interpreter. FUZZ_COUNT and FUZZ_SEED in the environment ask for more or others.
 #include <cstdlib>
 
 #include "base/text.hpp"
@@ -8,16 +8,17 @@ namespace tandem::testing {
 namespace {
 
 int fuzz_count() {
-  const char* text = std::getenv("TANDEM_FUZZ_COUNT");
+  const char* text = std::getenv("FUZZ_COUNT");
   return text ? std::atoi(text) : 300;
 }
 
 class Fuzz : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(Fuzz, RandomKernelsAgreeWithTheInterpreter) {
+  if (const std::string why = missing(GetParam()); !why.empty()) GTEST_SKIP() << why;
   device::Device& d = device::get(GetParam());
   if (!d.info().executes) GTEST_SKIP() << "computes nothing";
-  const char* text = std::getenv("TANDEM_FUZZ_SEED");
+  const char* text = std::getenv("FUZZ_SEED");
   const int first = text ? std::atoi(text) : 1;
   int failures = 0;
   for (int seed = first; seed < first + fuzz_count() && failures < 5; ++seed) {

@@ -18,6 +18,7 @@ Scalar index(int64_t v) { return ir::constant_int(DType::I64, v); }
 class Kernels : public ::testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
+    if (const std::string why = missing(GetParam()); !why.empty()) GTEST_SKIP() << why;
     if (!device::get(GetParam()).info().executes) GTEST_SKIP() << "computes nothing";
   }
   void check(const Loops& loops, std::vector<HostTensor> in, Allowed allowed = {}) {
@@ -111,6 +112,17 @@ TEST_P(Kernels, ColumnsRowsAndAllSummed) {
     check({.extents = {}, .reduction = ir::fold(Fold::Sum, {rows, columns}, by_row), .results = {a}}, {x},
           sum_tolerance(DType::F32, rows * columns));
   }
+}
+
+// Blocks of a split reduction end at different places, also when nothing else tells them apart.
+TEST_P(Kernels, LongSumsOfOneNumber) {
+  for (int64_t rows : {1000, 40000})
+    for (int64_t columns : {1, 16, 128, 150}) {
+      const Loops loops{.extents = {1},
+                        .reduction = ir::fold(Fold::Sum, {rows, columns}, ir::load(0, DType::I32, {})),
+                        .results = {ir::acc(0, DType::I32)}};
+      check(loops, {dense(DType::I32, {}, random_)});
+    }
 }
 
 // Value and place of the largest element, the first of equal ones: a state of two components.

@@ -50,6 +50,15 @@ double draw(DType t, std::mt19937_64& random, Values values) {
 
 }  // namespace
 
+std::string missing(const std::string& device_name) {
+  try {
+    device::get(device_name);
+    return "";
+  } catch (const ResourceError& e) {
+    return e.what();
+  }
+}
+
 const std::vector<DType>& all_types() {
   static const std::vector<DType> types = [] {
     std::vector<DType> all;

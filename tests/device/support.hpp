@@ -44,5 +44,7 @@ double number(const HostTensor& t, int64_t element);
 Allowed sum_tolerance(DType t, int64_t terms);
 
 const std::vector<DType>& all_types();
+// Why a device cannot be used on this machine; empty when it can.
+std::string missing(const std::string& device_name);
 
 }  // namespace tandem::testing

@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "evaluate.hpp"
+#include "ops/control.hpp"
 #include "ops/table.hpp"
 
 namespace tandem {
@@ -262,15 +263,52 @@ TEST(GradControl, Scan) {
     for (bool use_outputs : {false, true}) expect_gradient(types, [&](Builder& b, auto in) { return rnn(b, in, reverse, use_outputs); });
 }
 
+std::vector<const Node*> nodes_of(const Graph& g, std::string_view op) {
+  std::vector<const Node*> found;
+  for (const Node& n : g.nodes)
+    if (n.op->name == op) found.push_back(&n);
+  return found;
+}
+
 TEST(GradControl, ScanKeepsContractionsNotElementwiseResults) {
   const Graph g = make({f64({2, 3}), f64({6, 2, 3}), f64({3, 3}), f64({3})}, [](Builder& b, auto in) { return rnn(b, in, false, true); });
   const int wrt[] = {0, 1, 2, 3};
   const Graph grad = transform::grad_graph(ops::table(), g, wrt);
-  std::vector<size_t> outputs;
-  for (const Node& n : grad.nodes)
-    if (n.op->name == "scan") outputs.push_back(n.types.size());
-  // As given: 2 carries and 1 output; again, with the carry and h @ w of each step; and back.
-  EXPECT_EQ(outputs, (std::vector<size_t>{3, 5, 4}));
+  const auto scans = nodes_of(grad, "scan");
+  ASSERT_EQ(scans.size(), 3u);
+  // As given: 2 carries and 1 output; again, with the carry and h @ w of each step.
+  EXPECT_EQ(scans[0]->types.size(), 3u);
+  EXPECT_EQ(scans[1]->types.size(), 5u);
+  // Back: cotangents of h, the sum for c, the gradient of x; and what the one product for w is made of.
+  EXPECT_EQ(scans[2]->attrs.get<int64_t>("carries"), 2);
+  EXPECT_EQ(scans[2]->types.size(), 4u);
+  EXPECT_EQ(nodes_of(grad, "matmul").size(), 1u);
+  EXPECT_TRUE(ops::covers(*scans[1], *scans[0]));
+  EXPECT_FALSE(ops::covers(*scans[0], *scans[1]));
+  EXPECT_FALSE(ops::covers(*scans[2], *scans[0]));
+}
+
+// Both weights are products over all steps, one of a sequence and one of a carry; a third constant is used twice and so summed. The
+// number of steps is a symbol.
+TEST(GradControl, ScanOfUnknownLength) {
+  const Dim steps = Dim::symbol("t");
+  const std::vector<TensorType> step{f64({2, 3}), f64({2, 4}), f64({4, 3}), f64({3, 3}), f64({3, 3})};
+  const GraphRef body = part(step, [](Builder&, auto s) {
+    const Expr h = (s[1].op("matmul", {s[2]}) + s[0].op("matmul", {s[3]})).op("tanh");
+    return std::vector{h.op("matmul", {s[4]}).op("matmul", {s[4]}), h};
+  });
+  const std::vector<TensorType> types{f64({2, 3}), f64({steps, 2, 4}), f64({4, 3}), f64({3, 3}), f64({3, 3})};
+  const Graph g = make(types, [&](Builder& b, auto in) {
+    const auto out =
+        call(b, "scan", in, {{"functions", Graphs{body}}, {"carries", int64_t{1}}, {"sequences", int64_t{1}}, {"length", Dims{steps}}});
+    return total(out[0]) + total(out[1] * out[1]);
+  });
+  for (int64_t length : {0, 1, 5})
+    expect_gradient(g, {wave(types[0], 0), wave(f64({length, 2, 4}), 1), wave(types[2], 2), wave(types[3], 3), wave(types[4], 4)});
+  const int wrt[] = {2, 3, 4};
+  const Graph grad = transform::grad_graph(ops::table(), g, wrt);
+  EXPECT_EQ(nodes_of(grad, "matmul").size(), 2u);
+  EXPECT_EQ(nodes_of(grad, "scan")[2]->attrs.get<int64_t>("carries"), 2);
 }
 
 TEST(GradControl, ScanTwice) {
@@ -309,7 +347,19 @@ TEST(GradControl, WhileWithAnyNumberOfTrips) {
   for (int trips : {0, 1, 63, 64, 65, 130, 300}) expect_loop_gradient(trips, {});
 }
 
-TEST(GradControl, WhileBeyondBothBuffers) { expect_loop_gradient(2500, {}); }
+TEST(GradControl, WhileBeyondBothBuffers) { expect_loop_gradient(1100, {}); }
+
+TEST(GradControl, WhileRunAgainCoversTheFirstRun) {
+  for (const Attr& max_trips : {Attr(int64_t{7}), Attr()}) {
+    const Graph g = make({f64({2}), f64({2}), i32()}, [&](Builder& b, auto in) { return loop(b, in[0], in[1], in[2], max_trips); });
+    const int wrt[] = {0, 1};
+    const Graph grad = transform::grad_graph(ops::table(), g, wrt);
+    const auto loops = nodes_of(grad, "while");
+    ASSERT_EQ(loops.size(), 3u);
+    EXPECT_TRUE(ops::covers(*loops[1], *loops[0]));
+    EXPECT_FALSE(ops::covers(*loops[2], *loops[0]));
+  }
+}
 
 TEST(GradControl, WhileTwice) {
   Builder b(ops::table());
