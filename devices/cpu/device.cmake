@@ -13,6 +13,18 @@ target_link_libraries(tandem_llvm PRIVATE tandem_codegen LLVM)
 target_link_options(tandem_llvm PRIVATE -Wl,--exclude-libs,ALL)  # what is linked in stays inside
 set_target_properties(tandem_llvm PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
 
+# Part of every key of the disk cache: code from an older emitter is never taken for this one's.
+file(GLOB key_sources CONFIGURE_DEPENDS ${folder}/llvm_emit* ${folder}/schedule.*)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${key_sources})
+set(emitter_key "${LLVM_PACKAGE_VERSION}")
+foreach(source IN LISTS key_sources)
+  file(SHA256 ${source} hash)
+  string(APPEND emitter_key ${hash})
+endforeach()
+string(SHA256 emitter_key "${emitter_key}")
+string(SUBSTRING ${emitter_key} 0 16 emitter_key)
+set_source_files_properties(${folder}/kernels/generated.cpp PROPERTIES COMPILE_DEFINITIONS TANDEM_EMITTER_KEY="${emitter_key}")
+
 target_compile_definitions(tandem_device_cpu PRIVATE TANDEM_PLUGIN_FOLDER="${CMAKE_BINARY_DIR}/lib")
 target_link_libraries(tandem_device_cpu PUBLIC ${CMAKE_DL_LIBS})
 add_dependencies(tandem_device_cpu tandem_llvm)

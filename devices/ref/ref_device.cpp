@@ -59,7 +59,7 @@ class RefProgram final : public device::Program {
   size_t scratch_bytes() const override { return kernel_.partial_bytes(); }
 
   void run(const device::LaunchArgs& args) const {
-    const std::span<void*const> in(args.pointers, kernel_.in.size()), out(args.pointers + kernel_.in.size(), kernel_.out.size());
+    const std::span<void* const> in(args.pointers, kernel_.in.size()), out(args.pointers + kernel_.in.size(), kernel_.out.size());
     if (kernel_.stages.empty()) return evaluate(in, out);
     if (kernel_.stages.size() == 1) return codegen::interpret(kernel_.stages[0], in, out);
     std::vector<void*> all(in.begin(), in.end()), partials;

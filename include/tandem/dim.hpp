@@ -19,8 +19,8 @@ using Bindings = std::map<std::string, int64_t, std::less<>>;  // symbol -> valu
 class Dim {
  public:
   Dim() = default;
-  Dim(int64_t value) : value_(value) {}  // NOLINT: a number is an extent
-  Dim(int value) : value_(value) {}      // NOLINT
+  Dim(int64_t value) : value_(value) {}      // NOLINT: a number is an extent
+  Dim(int value) : value_(value) {}          // NOLINT
   static Dim symbol(std::string_view name);  // the same name is the same symbol; letters, digits, _ ; UserError otherwise
 
   bool is_const() const { return !expression_; }

@@ -42,16 +42,38 @@ DType floating_type(DType t);
 
 // C++ element type -> DType; Half and BFloat16 are in base/half.hpp.
 template <class T> struct DTypeOf;
-template <> struct DTypeOf<bool> { static constexpr DType value = DType::Bool; };
-template <> struct DTypeOf<uint8_t> { static constexpr DType value = DType::U8; };
-template <> struct DTypeOf<uint16_t> { static constexpr DType value = DType::U16; };
-template <> struct DTypeOf<uint32_t> { static constexpr DType value = DType::U32; };
-template <> struct DTypeOf<uint64_t> { static constexpr DType value = DType::U64; };
-template <> struct DTypeOf<int8_t> { static constexpr DType value = DType::I8; };
-template <> struct DTypeOf<int16_t> { static constexpr DType value = DType::I16; };
-template <> struct DTypeOf<int32_t> { static constexpr DType value = DType::I32; };
-template <> struct DTypeOf<int64_t> { static constexpr DType value = DType::I64; };
-template <> struct DTypeOf<float> { static constexpr DType value = DType::F32; };
-template <> struct DTypeOf<double> { static constexpr DType value = DType::F64; };
+template <> struct DTypeOf<bool> {
+  static constexpr DType value = DType::Bool;
+};
+template <> struct DTypeOf<uint8_t> {
+  static constexpr DType value = DType::U8;
+};
+template <> struct DTypeOf<uint16_t> {
+  static constexpr DType value = DType::U16;
+};
+template <> struct DTypeOf<uint32_t> {
+  static constexpr DType value = DType::U32;
+};
+template <> struct DTypeOf<uint64_t> {
+  static constexpr DType value = DType::U64;
+};
+template <> struct DTypeOf<int8_t> {
+  static constexpr DType value = DType::I8;
+};
+template <> struct DTypeOf<int16_t> {
+  static constexpr DType value = DType::I16;
+};
+template <> struct DTypeOf<int32_t> {
+  static constexpr DType value = DType::I32;
+};
+template <> struct DTypeOf<int64_t> {
+  static constexpr DType value = DType::I64;
+};
+template <> struct DTypeOf<float> {
+  static constexpr DType value = DType::F32;
+};
+template <> struct DTypeOf<double> {
+  static constexpr DType value = DType::F64;
+};
 
 }  // namespace tandem

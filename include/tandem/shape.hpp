@@ -46,11 +46,11 @@ class Extents {
 using Shape = Extents;
 using Strides = Extents;
 
-int64_t element_count(const Shape& s);              // UserError if the product leaves int64
-size_t byte_size(const Shape& s, DType t);          // UserError likewise
-Strides contiguous_strides(const Shape& s);         // row-major
-bool is_contiguous(const Shape& s, const Strides& t);  // ignoring axes of extent 1; empty tensors always are
-Shape broadcast(const Shape& a, const Shape& b);    // NumPy's rule; UserError names both shapes
+int64_t element_count(const Shape& s);                              // UserError if the product leaves int64
+size_t byte_size(const Shape& s, DType t);                          // UserError likewise
+Strides contiguous_strides(const Shape& s);                         // row-major
+bool is_contiguous(const Shape& s, const Strides& t);               // ignoring axes of extent 1; empty tensors always are
+Shape broadcast(const Shape& a, const Shape& b);                    // NumPy's rule; UserError names both shapes
 int normalize_axis(int64_t axis, int rank, std::string_view what);  // -1 -> rank-1; UserError when out of range
 
 }  // namespace tandem

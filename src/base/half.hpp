@@ -23,8 +23,12 @@ struct BFloat16 {
   explicit BFloat16(float x) : bits(float_to_bfloat16_bits(x)) {}
   explicit operator float() const { return bfloat16_bits_to_float(bits); }
 };
-template <> struct DTypeOf<Half> { static constexpr DType value = DType::F16; };
-template <> struct DTypeOf<BFloat16> { static constexpr DType value = DType::BF16; };
+template <> struct DTypeOf<Half> {
+  static constexpr DType value = DType::F16;
+};
+template <> struct DTypeOf<BFloat16> {
+  static constexpr DType value = DType::BF16;
+};
 
 // Calls f with a value of the C++ type of `t`: dispatch(t, [&](auto zero) { using T = decltype(zero); … });
 template <class F> decltype(auto) dispatch(DType t, F&& f) {

@@ -9,9 +9,12 @@
 namespace tandem {
 namespace text_detail {
 template <class T> void put(std::ostream& os, const T& x) {
-  if constexpr (requires { x.str(); }) os << x.str();
-  else if constexpr (requires { name(x); }) os << name(x);
-  else os << x;
+  if constexpr (requires { x.str(); })
+    os << x.str();
+  else if constexpr (requires { name(x); })
+    os << name(x);
+  else
+    os << x;
 }
 inline void put(std::ostream& os, bool x) { os << (x ? "true" : "false"); }
 inline void put(std::ostream& os, int8_t x) { os << int(x); }
@@ -29,8 +32,8 @@ template <class... T> [[noreturn]] void resource_error(const T&... parts) { thro
 template <class... T> [[noreturn]] void internal_error(const T&... parts) { throw InternalError(cat(parts...)); }
 
 // A check of our own reasoning that stays in release builds; `invariant` is a number of ARCHITECTURE.md or 0.
-#define TANDEM_CHECK(cond, ...) \
-  do {                          \
+#define TANDEM_CHECK(cond, ...)                                      \
+  do {                                                               \
     if (!(cond)) ::tandem::internal_error(#cond, ": ", __VA_ARGS__); \
   } while (0)
 

@@ -12,10 +12,18 @@
 namespace tandem::codegen::interpreter {
 
 // What holds a value of a type: bool is a byte; float16 and bfloat16 are floats that they can hold exactly.
-template <class T> struct RegisterOf { using type = T; };
-template <> struct RegisterOf<bool> { using type = uint8_t; };
-template <> struct RegisterOf<Half> { using type = float; };
-template <> struct RegisterOf<BFloat16> { using type = float; };
+template <class T> struct RegisterOf {
+  using type = T;
+};
+template <> struct RegisterOf<bool> {
+  using type = uint8_t;
+};
+template <> struct RegisterOf<Half> {
+  using type = float;
+};
+template <> struct RegisterOf<BFloat16> {
+  using type = float;
+};
 template <class T> using Register = typename RegisterOf<T>::type;
 
 template <class T> Register<T> from_memory(T x) {
@@ -95,10 +103,8 @@ template <class T> bool compare(ir::Prim p, const Lanes& l) {
 
 template <class T> bool float_primitive(ir::Prim p, const Lanes& l) {
   using ir::Prim;
-#define TANDEM_UNARY(P, expression)                      \
-  case Prim::P:                                          \
-    each1<T, T>(l, [](T a) -> T { return expression; }); \
-    return true;
+#define TANDEM_UNARY(P, expression) \
+  case Prim::P: each1<T, T>(l, [](T a) -> T { return expression; }); return true;
 #define TANDEM_BINARY(P, expression) \
   case Prim::P: each2<T, T>(l, [](T a, T b) -> T { return expression; }); return true;
   switch (p) {
@@ -255,9 +261,7 @@ inline void bitcast(DType from, DType to, const Lanes& l) {
     dispatch(to, [&](auto to_zero) {
       using To = decltype(to_zero);
       if constexpr (sizeof(From) == sizeof(To))
-        each1<Register<From>, Register<To>>(l, [](Register<From> x) {
-          return from_memory(std::bit_cast<To>(to_memory<From>(x)));
-        });
+        each1<Register<From>, Register<To>>(l, [](Register<From> x) { return from_memory(std::bit_cast<To>(to_memory<From>(x))); });
     });
   });
 }

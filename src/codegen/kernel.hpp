@@ -28,8 +28,8 @@ struct LoopKernel {
   std::vector<int64_t> extents;         // the bound values of loops.extents
   std::vector<int64_t> reduce_extents;  // … of loops.reduction->extents
   std::vector<int64_t> params;
-  std::vector<DType> inputs, outputs;   // types of the memory behind each
-  std::string key;                      // equal keys: the same code with other parameters
+  std::vector<DType> inputs, outputs;  // types of the memory behind each
+  std::string key;                     // equal keys: the same code with other parameters
 };
 
 // A stage reads the kernel's inputs, then all partial buffers; it writes either the partial buffers or the kernel's outputs.
@@ -37,17 +37,17 @@ struct Kernel {
   const ir::OpDef* op = nullptr;
   ir::Attrs attrs;
   std::vector<Operand> in, out;
-  std::vector<LoopKernel> stages;     // none for `evaluate` rows; two when a long reduction is split into blocks
-  std::vector<Operand> partials;      // what stage 0 hands to stage 1
-  size_t partial_bytes() const;       // each partial starts at a multiple of kAlignment
+  std::vector<LoopKernel> stages;  // none for `evaluate` rows; two when a long reduction is split into blocks
+  std::vector<Operand> partials;   // what stage 0 hands to stage 1
+  size_t partial_bytes() const;    // each partial starts at a multiple of kAlignment
   size_t partial_offset(size_t i) const;
 };
 inline constexpr size_t kAlignment = 64;
 inline size_t align_up(size_t n) { return (n + kAlignment - 1) / kAlignment * kAlignment; }
 
 // The kernel of one node. Types are bound by `bindings`; `in` says how inputs lie.
-Kernel make_kernel(const ir::OpDef& op, const ir::Attrs& attrs, std::span<const ir::TensorType> in_types, std::span<const ir::TensorType> out_types,
-                   const Bindings& bindings, std::span<const Operand> in);
+Kernel make_kernel(const ir::OpDef& op, const ir::Attrs& attrs, std::span<const ir::TensorType> in_types,
+                   std::span<const ir::TensorType> out_types, const Bindings& bindings, std::span<const Operand> in);
 
 // The canonical form of loops over operands that lie as given.
 LoopKernel canonical(const ir::Loops& loops, const Bindings& bindings, std::span<const Operand> in, std::span<const DType> out);

@@ -16,11 +16,11 @@ namespace tandem::device {
 class Device;
 
 struct DeviceInfo {
-  std::string name;          // "cpu", "null"
-  std::string description;   // "2 threads, avx512"
-  size_t memory_bytes = 0;   // 0: as much as the host gives
-  bool host_memory = false;  // buffers can be read and written by the host through Buffer::data
-  bool executes = true;      // false: keeps time only, results are not computed
+  std::string name;                                   // "cpu", "null"
+  std::string description;                            // "2 threads, avx512"
+  size_t memory_bytes = 0;                            // 0: as much as the host gives
+  bool host_memory = false;                           // buffers can be read and written by the host through Buffer::data
+  bool executes = true;                               // false: keeps time only, results are not computed
   double flops_per_second = 0, bytes_per_second = 0;  // for the cost model; 0: unknown
 };
 
@@ -101,8 +101,8 @@ class Stream {
   virtual void download(void* host, const void* from, size_t bytes) = 0;
   virtual void fill(void* to, uint8_t value, size_t bytes) = 0;
   virtual Event record() = 0;
-  virtual void wait(Event e) = 0;      // this stream goes on only after the event of another stream of this device
-  virtual void synchronize() = 0;      // the host waits; errors of the work since the last call come out here at the latest
+  virtual void wait(Event e) = 0;  // this stream goes on only after the event of another stream of this device
+  virtual void synchronize() = 0;  // the host waits; errors of the work since the last call come out here at the latest
   virtual double elapsed_seconds() const { return 0; }  // devices that keep time by a model: how much has passed
 };
 
@@ -124,8 +124,8 @@ struct Factory {
   std::string_view name;
   std::unique_ptr<Device> (*make)();
 };
-std::span<const Factory> factories();    // defined in the generated source
-Device& get(std::string_view name);      // UserError lists the names there are
+std::span<const Factory> factories();  // defined in the generated source
+Device& get(std::string_view name);    // UserError lists the names there are
 std::vector<std::string> names();
 
 }  // namespace tandem::device

@@ -46,7 +46,7 @@ class Executable {
  public:
   Executable(ir::Graph graph, device::Device& device, std::vector<int32_t> donations);
   void run(TensorRefs inputs, std::vector<TensorRef>& outputs);
-  Bound& bind(TensorRefs inputs);  // the plan for these shapes and layouts
+  Bound& bind(TensorRefs inputs);                    // the plan for these shapes and layouts
   const ir::Graph& graph() const { return graph_; }  // after passes
   size_t plan_count() const;
 

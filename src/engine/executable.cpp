@@ -6,7 +6,9 @@
 namespace tandem::engine {
 namespace {
 
-bool same_layout(const codegen::Operand& a, const codegen::Operand& b) { return a.dtype == b.dtype && a.shape == b.shape && a.strides == b.strides; }
+bool same_layout(const codegen::Operand& a, const codegen::Operand& b) {
+  return a.dtype == b.dtype && a.shape == b.shape && a.strides == b.strides;
+}
 
 bool same_layouts(const plan::Plan& p, TensorRefs inputs) {
   if (p.inputs.size() != inputs.size()) return false;

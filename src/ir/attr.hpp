@@ -22,9 +22,7 @@ struct Literal {
   DType dtype = DType::F32;
   Shape shape;
   std::shared_ptr<const std::vector<std::byte>> bytes;
-  template <class T> std::span<const T> values() const {
-    return {reinterpret_cast<const T*>(bytes->data()), bytes->size() / sizeof(T)};
-  }
+  template <class T> std::span<const T> values() const { return {reinterpret_cast<const T*>(bytes->data()), bytes->size() / sizeof(T)}; }
   static Literal scalar(DType t, double value);
   static Literal scalar_int(DType t, int64_t value);
   static Literal of(DType t, Shape s, const void* data);
@@ -42,10 +40,10 @@ using Graphs = std::vector<GraphRef>;
 // monostate is "none": an optional attribute that was not given.
 using Attr = std::variant<std::monostate, bool, int64_t, double, std::string, DType, Ints, Floats, Dims, Graphs, Literal>;
 
-std::string str(const Literal& v);  // "float32[2]{1,2.5}": exact; long ones as hexadecimal bytes
-std::string str(const Attr& a);     // exact, but for graphs, which show their name and size only
+std::string str(const Literal& v);                             // "float32[2]{1,2.5}": exact; long ones as hexadecimal bytes
+std::string str(const Attr& a);                                // exact, but for graphs, which show their name and size only
 std::string quoted(std::string_view text, char quote = '\'');  // with escapes, as in graph text
-bool equal(const Attr& a, const Attr& b);  // numbers by their bits: NaN equals itself, 0 and -0 differ
+bool equal(const Attr& a, const Attr& b);                      // numbers by their bits: NaN equals itself, 0 and -0 differ
 size_t hash(const Attr& a);
 inline size_t hash_combine(size_t seed, size_t h) { return (seed ^ h) * 0x9E3779B97F4A7C15u + (seed << 6) + (h >> 3); }
 

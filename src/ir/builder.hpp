@@ -17,9 +17,10 @@ class Builder {
   Builder& operator=(const Builder&) = delete;
 
   Value input(TensorType type, std::string name = "");
-  Value constant(Literal value);                       // equal scalar constants are one node
+  Value constant(Literal value);  // equal scalar constants are one node
   Value scalar(DType t, double value);
-  // One node. Operand types must already agree; see ops/promote.hpp for what the front-end does before. UserErrors get the location appended.
+  // One node. Operand types must already agree; see ops/promote.hpp for what the front-end does before. UserErrors get the location
+  // appended.
   std::vector<Value> node(const OpDef& op, std::span<const Value> in, const Attrs& attrs = {});
   std::vector<Value> nodes(std::string_view op, std::span<const Value> in, const Attrs& attrs = {});
   Value op(std::string_view op, std::initializer_list<Value> in, const Attrs& attrs = {});  // the first result
@@ -78,13 +79,22 @@ std::vector<Value> values(std::span<const Expr> e);
 std::vector<Expr> call(Builder& b, std::string_view op, std::initializer_list<Expr> in, const Attrs& attrs = {});
 std::vector<Expr> call(Builder& b, std::string_view op, std::span<const Expr> in, const Attrs& attrs = {});
 
-#define TANDEM_EXPR(fn, name)                                                                   \
-  inline Expr fn(const Expr& a, const Expr& b) { return a.op(name, {b}); }                      \
-  inline Expr fn(const Expr& a, double b) { return a.op(name, {a.number(b)}); }                 \
+#define TANDEM_EXPR(fn, name)                                                   \
+  inline Expr fn(const Expr& a, const Expr& b) { return a.op(name, {b}); }      \
+  inline Expr fn(const Expr& a, double b) { return a.op(name, {a.number(b)}); } \
   inline Expr fn(double a, const Expr& b) { return b.number(a).op(name, {b}); }
-TANDEM_EXPR(operator+, "add") TANDEM_EXPR(operator-, "subtract") TANDEM_EXPR(operator*, "multiply") TANDEM_EXPR(operator/, "divide")
-TANDEM_EXPR(operator<, "less") TANDEM_EXPR(operator<=, "less_equal") TANDEM_EXPR(operator>, "greater") TANDEM_EXPR(operator>=, "greater_equal")
-TANDEM_EXPR(equal, "equal") TANDEM_EXPR(not_equal, "not_equal") TANDEM_EXPR(maximum, "maximum") TANDEM_EXPR(minimum, "minimum")
+TANDEM_EXPR(operator+, "add")
+TANDEM_EXPR(operator-, "subtract")
+TANDEM_EXPR(operator*, "multiply")
+TANDEM_EXPR(operator/, "divide")
+TANDEM_EXPR(operator<, "less")
+TANDEM_EXPR(operator<=, "less_equal")
+TANDEM_EXPR(operator>, "greater")
+TANDEM_EXPR(operator>=, "greater_equal")
+TANDEM_EXPR(equal, "equal")
+TANDEM_EXPR(not_equal, "not_equal")
+TANDEM_EXPR(maximum, "maximum")
+TANDEM_EXPR(minimum, "minimum")
 TANDEM_EXPR(power, "power")
 #undef TANDEM_EXPR
 inline Expr operator-(const Expr& a) { return a.op("negative"); }

@@ -32,7 +32,7 @@ struct Node {
 class Graph {
  public:
   std::vector<Node> nodes;
-  std::vector<Value> inputs;   // nodes of op "input", in order
+  std::vector<Value> inputs;  // nodes of op "input", in order
   std::vector<Value> outputs;
   std::string name;
 

@@ -11,18 +11,18 @@ namespace tandem::ir {
 
 // An associative and commutative combination of states. State has one or more components (argmax: value and index).
 struct Reduction {
-  Dims extents;                   // reduce axes: Axis(outputs.size() + k)
-  std::vector<Scalar> element;    // the state of one element, over Axis and Load
-  std::vector<Scalar> identity;   // constants: the state of nothing
-  std::vector<Scalar> combine;    // over Acc(k) and Right(k)
-  Scalar limit = {};              // when set: reduce axis 0 runs only to this i64, over output axes (the last block of a split reduction)
+  Dims extents;                  // reduce axes: Axis(outputs.size() + k)
+  std::vector<Scalar> element;   // the state of one element, over Axis and Load
+  std::vector<Scalar> identity;  // constants: the state of nothing
+  std::vector<Scalar> combine;   // over Acc(k) and Right(k)
+  Scalar limit = {};             // when set: reduce axis 0 runs only to this i64, over output axes (the last block of a split reduction)
 };
 
 struct Loops {
-  Dims extents;                   // output space; every output has this shape
+  Dims extents;  // output space; every output has this shape
   std::optional<Reduction> reduction;
-  int scan_axis = -1;             // >= 0: no reduce axes; Acc is the combination of the elements 0..i along this output axis
-  std::vector<Scalar> results;    // one an output, over output Axis, Load and Acc
+  int scan_axis = -1;           // >= 0: no reduce axes; Acc is the combination of the elements 0..i along this output axis
+  std::vector<Scalar> results;  // one an output, over output Axis, Load and Acc
 };
 
 enum class Fold : uint8_t { Sum, Product, Min, Max, And, Or };

@@ -64,8 +64,8 @@ struct OpCall {
   const Attrs& attrs;
   // UserError with the op's name in front: call.fail("inner dimensions differ, lhs ", a, " x rhs ", b)
   template <class... T> [[noreturn]] void fail(const T&... parts) const;
-  int64_t axis(std::string_view attr, int rank) const;    // a normalised int attribute
-  Ints axes(std::string_view attr, int rank) const;       // a normalised ints? attribute, none = all; sorted, unique; UserError on repeats
+  int64_t axis(std::string_view attr, int rank) const;  // a normalised int attribute
+  Ints axes(std::string_view attr, int rank) const;     // a normalised ints? attribute, none = all; sorted, unique; UserError on repeats
 };
 
 // A scalar expression of one to four arguments, optionally seeing the call: [](Scalar x) {…}, [](const OpCall& c, Scalar x) {…}.
@@ -74,18 +74,27 @@ class Body {
   Body() = default;
   template <class F> Body(F f) : Body(+f) {}  // NOLINT: captureless lambdas only
   template <class... S> Body(Scalar (*f)(S...)) : arity_(sizeof...(S)), f_(reinterpret_cast<void (*)()>(f)) {  // NOLINT
-    call_ = [](void (*g)(), const OpCall&, std::span<const Scalar> a) { return apply(reinterpret_cast<Scalar (*)(S...)>(g), a, std::index_sequence_for<S...>{}); };
+    call_ = [](void (*g)(), const OpCall&, std::span<const Scalar> a) {
+      return apply(reinterpret_cast<Scalar (*)(S...)>(g), a, std::index_sequence_for<S...>{});
+    };
   }
   template <class... S> Body(Scalar (*f)(const OpCall&, S...)) : arity_(sizeof...(S)), f_(reinterpret_cast<void (*)()>(f)) {  // NOLINT
-    call_ = [](void (*g)(), const OpCall& c, std::span<const Scalar> a) { return apply_call(reinterpret_cast<Scalar (*)(const OpCall&, S...)>(g), c, a, std::index_sequence_for<S...>{}); };
+    call_ = [](void (*g)(), const OpCall& c, std::span<const Scalar> a) {
+      return apply_call(reinterpret_cast<Scalar (*)(const OpCall&, S...)>(g), c, a, std::index_sequence_for<S...>{});
+    };
   }
   explicit operator bool() const { return call_ != nullptr; }
   size_t arity() const { return arity_; }
   Scalar operator()(const OpCall& c, std::span<const Scalar> args) const { return call_(f_, c, args); }
 
  private:
-  template <class... S, size_t... I> static Scalar apply(Scalar (*f)(S...), std::span<const Scalar> a, std::index_sequence<I...>) { return f(a[I]...); }
-  template <class... S, size_t... I> static Scalar apply_call(Scalar (*f)(const OpCall&, S...), const OpCall& c, std::span<const Scalar> a, std::index_sequence<I...>) { return f(c, a[I]...); }
+  template <class... S, size_t... I> static Scalar apply(Scalar (*f)(S...), std::span<const Scalar> a, std::index_sequence<I...>) {
+    return f(a[I]...);
+  }
+  template <class... S, size_t... I>
+  static Scalar apply_call(Scalar (*f)(const OpCall&, S...), const OpCall& c, std::span<const Scalar> a, std::index_sequence<I...>) {
+    return f(c, a[I]...);
+  }
   size_t arity_ = 0;
   void (*f_)() = nullptr;
   Scalar (*call_)(void (*)(), const OpCall&, std::span<const Scalar>) = nullptr;
@@ -97,9 +106,9 @@ struct GradCall {
   const Node& node;
   std::vector<Expr> in;
   std::vector<Expr> out;
-  std::vector<Expr> grads;            // an empty Expr where no gradient flows
-  Expr grad(size_t i = 0) const;      // materialises zeros
-  std::vector<bool> needed;           // which inputs want a gradient; a rule may skip the others
+  std::vector<Expr> grads;        // an empty Expr where no gradient flows
+  Expr grad(size_t i = 0) const;  // materialises zeros
+  std::vector<bool> needed;       // which inputs want a gradient; a rule may skip the others
 };
 
 // Plain host memory for ops that loops cannot say (sort, unique, factorisations). Dense row-major, shapes bound.
@@ -126,12 +135,12 @@ using VjpFn = std::vector<Expr> (*)(const GradCall&);  // one an input; an empty
 
 enum Trait : uint32_t {
   kNone = 0,
-  kStructural = 1 << 0,    // the engine itself gives it meaning: input, constant, branch, while, scan
-  kView = 1 << 1,          // output 0 has input 0's bytes: reshape, identity
+  kStructural = 1 << 0,         // the engine itself gives it meaning: input, constant, branch, while, scan
+  kView = 1 << 1,               // output 0 has input 0's bytes: reshape, identity
   kNotDifferentiable = 1 << 2,  // asking for its gradient is an error that names the op
-  kZeroGradient = 1 << 3,  // piecewise constant: gradient is zero (floor, comparisons)
+  kZeroGradient = 1 << 3,       // piecewise constant: gradient is zero (floor, comparisons)
   kCommutative = 1 << 4,
-  kInplace = 1 << 5,       // set by the table for every row with a body: output may take the place of an equal-typed input
+  kInplace = 1 << 5,  // set by the table for every row with a body: output may take the place of an equal-typed input
 };
 
 struct Tolerance {
@@ -141,14 +150,14 @@ struct Tolerance {
 struct OpDef {
   std::string_view name;
   std::string_view sig;
-  std::string_view doc;          // one or two sentences; becomes the docs page and the comment of the C++ wrapper
+  std::string_view doc;  // one or two sentences; becomes the docs page and the comment of the C++ wrapper
   uint32_t traits = kNone;
-  Body body = {};                // elementwise with broadcasting
-  InferFn infer = nullptr;       // default for rows with a body: broadcast shapes, dtype from the signature
+  Body body = {};           // elementwise with broadcasting
+  InferFn infer = nullptr;  // default for rows with a body: broadcast shapes, dtype from the signature
   LoopsFn loops = nullptr;
   DecomposeFn decompose = nullptr;
   EvaluateFn evaluate = nullptr;
-  VjpFn vjp = nullptr;           // default for rows with a body: its derivative, summed over broadcast axes
+  VjpFn vjp = nullptr;  // default for rows with a body: its derivative, summed over broadcast axes
   // Calls the tests make, as text: "([2,3] in -2..2, [3]; axis=1)". See ir/sample.hpp for the notation.
   std::vector<std::string_view> samples = {};
   Tolerance tolerance = {};
@@ -161,10 +170,10 @@ struct OpDef {
 
 class OpTable {
  public:
-  const OpDef& add(OpDef row);                          // UserError when the name is taken or the row is incomplete
-  const OpDef& at(std::string_view name) const;         // UserError suggests near names
+  const OpDef& add(OpDef row);                   // UserError when the name is taken or the row is incomplete
+  const OpDef& at(std::string_view name) const;  // UserError suggests near names
   const OpDef* find(std::string_view name) const;
-  std::vector<const OpDef*> all() const;                // in order of registration
+  std::vector<const OpDef*> all() const;  // in order of registration
 
  private:
   mutable std::mutex mutex_;

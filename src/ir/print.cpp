@@ -26,8 +26,7 @@ std::string values_text(const std::vector<Value>& values) {
 std::string location_text(const Location& where) {
   if (!where) return {};
   std::string text = where.str();
-  std::ranges::replace_if(
-      text, [](char c) { return static_cast<unsigned char>(c) < 32; }, '?');
+  std::ranges::replace_if(text, [](char c) { return static_cast<unsigned char>(c) < 32; }, '?');
   return "  # at " + text;
 }
 

@@ -4,7 +4,8 @@
 //   operand:  [dims] [:dtype] [in lo..hi | special | distinct | posdef | symmetric]   or   {1,2,3}[:dtype] explicit values
 //             ({{1,2},{3,4}} a matrix, 5 a number without axes); types that cannot hold the values or the range are left out
 //             no :dtype means every type that the signature accepts, one after the other; `special` adds NaN, infinities, -0,
-//             the largest and smallest numbers; `distinct` gives a shuffled sequence without ties; default: -2..2 (integers -5..5, unsigned 0..10)
+//             the largest and smallest numbers; `distinct` gives a shuffled sequence without ties; default: -2..2 (integers -5..5, unsigned
+//             0..10)
 //   attribute values: 3  0.5  true  none  'text'  float32  [1,2]  (a shape is written like ints)
 //   a trailing "!grad" keeps a sample out of the gradient test (it sits on a kink), "!numpy" out of the comparison with stored values.
 #pragma once

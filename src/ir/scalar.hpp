@@ -29,12 +29,64 @@ enum class Prim : uint8_t {
   Acc,     // component k of the (left) accumulator
   Right,   // component k of the right accumulator, inside `combine`
   // two operands
-  Add, Sub, Mul, Div, Rem, Min, Max, Pow, Atan2, And, Or, Xor, Shl, Shr, MulHi, Eq, Ne, Lt, Le, Gt, Ge,
+  Add,
+  Sub,
+  Mul,
+  Div,
+  Rem,
+  Min,
+  Max,
+  Pow,
+  Atan2,
+  And,
+  Or,
+  Xor,
+  Shl,
+  Shr,
+  MulHi,
+  Eq,
+  Ne,
+  Lt,
+  Le,
+  Gt,
+  Ge,
   // three operands
-  Select, Fma,
+  Select,
+  Fma,
   // one operand
-  Neg, Abs, Not, Floor, Ceil, Trunc, Round, Sqrt, Cbrt, Exp, Exp2, Expm1, Log, Log2, Log10, Log1p, Sin, Cos, Tan, Asin, Acos, Atan,
-  Sinh, Cosh, Tanh, Asinh, Acosh, Atanh, Erf, Erfc, LGamma, Cast, Bitcast,
+  Neg,
+  Abs,
+  Not,
+  Floor,
+  Ceil,
+  Trunc,
+  Round,
+  Sqrt,
+  Cbrt,
+  Exp,
+  Exp2,
+  Expm1,
+  Log,
+  Log2,
+  Log10,
+  Log1p,
+  Sin,
+  Cos,
+  Tan,
+  Asin,
+  Acos,
+  Atan,
+  Sinh,
+  Cosh,
+  Tanh,
+  Asinh,
+  Acosh,
+  Atanh,
+  Erf,
+  Erfc,
+  LGamma,
+  Cast,
+  Bitcast,
 };
 std::string_view name(Prim p);  // "add"
 int operand_count(Prim p);      // -1 for Load
@@ -59,16 +111,16 @@ class Scalar {
 struct ScalarNode {
   Prim prim;
   DType dtype;
-  bool guarded = false;        // Load only
-  int32_t index = 0;           // Arg, Load, Axis, Acc, Right: which
-  uint64_t bits = 0;           // Const: the value's own bits, zero-extended
-  Dim dim;                     // Extent
+  bool guarded = false;  // Load only
+  int32_t index = 0;     // Arg, Load, Axis, Acc, Right: which
+  uint64_t bits = 0;     // Const: the value's own bits, zero-extended
+  Dim dim;               // Extent
   std::vector<Scalar> in;
-  ~ScalarNode();               // does not recurse: a fused chain may be deeper than the stack
+  ~ScalarNode();  // does not recurse: a fused chain may be deeper than the stack
 };
 
 // Leaves.
-Scalar constant(DType t, double value);   // saturates like Cast; use constant_int for 64-bit integers beyond 2^53
+Scalar constant(DType t, double value);       // saturates like Cast; use constant_int for 64-bit integers beyond 2^53
 Scalar constant_int(DType t, int64_t value);  // wraps like Cast: constant_int(U32, -1) has all bits set
 Scalar constant_bits(DType t, uint64_t bits);
 // The value of a Const node: as a double (64-bit integers are rounded), and of an integer or bool exactly (u64 as its bits).
@@ -78,7 +130,7 @@ Scalar arg(int k, DType t);
 Scalar load(int input, DType t, std::vector<Scalar> index);
 Scalar load_if(int input, DType t, std::vector<Scalar> index, Scalar valid, Scalar otherwise);
 Scalar axis(int k);
-Scalar extent(const Dim& d);               // a constant when d is one
+Scalar extent(const Dim& d);  // a constant when d is one
 Scalar acc(int k, DType t);
 Scalar right(int k, DType t);
 
@@ -86,25 +138,65 @@ Scalar right(int k, DType t);
 // mismatch. On bools, Min and Max become And and Or, and < <= > >= become logic; rounding an integer gives it back.
 Scalar make(Prim p, std::vector<Scalar> in);
 
-#define TANDEM_BINARY(fn, P)                                                            \
-  inline Scalar fn(const Scalar& a, const Scalar& b) { return make(Prim::P, {a, b}); } \
+#define TANDEM_BINARY(fn, P)                                                                         \
+  inline Scalar fn(const Scalar& a, const Scalar& b) { return make(Prim::P, {a, b}); }               \
   inline Scalar fn(const Scalar& a, double b) { return make(Prim::P, {a, constant(a.dtype(), b)}); } \
   inline Scalar fn(double a, const Scalar& b) { return make(Prim::P, {constant(b.dtype(), a), b}); }
-TANDEM_BINARY(operator+, Add) TANDEM_BINARY(operator-, Sub) TANDEM_BINARY(operator*, Mul) TANDEM_BINARY(operator/, Div)
-TANDEM_BINARY(operator%, Rem) TANDEM_BINARY(operator&, And) TANDEM_BINARY(operator|, Or) TANDEM_BINARY(operator^, Xor)
-TANDEM_BINARY(operator<<, Shl) TANDEM_BINARY(operator>>, Shr) TANDEM_BINARY(operator==, Eq) TANDEM_BINARY(operator!=, Ne)
-TANDEM_BINARY(operator<, Lt) TANDEM_BINARY(operator<=, Le) TANDEM_BINARY(operator>, Gt) TANDEM_BINARY(operator>=, Ge)
-TANDEM_BINARY(min, Min) TANDEM_BINARY(max, Max) TANDEM_BINARY(pow, Pow) TANDEM_BINARY(atan2, Atan2) TANDEM_BINARY(mulhi, MulHi)
+TANDEM_BINARY(operator+, Add)
+TANDEM_BINARY(operator-, Sub)
+TANDEM_BINARY(operator*, Mul)
+TANDEM_BINARY(operator/, Div)
+TANDEM_BINARY(operator%, Rem)
+TANDEM_BINARY(operator&, And)
+TANDEM_BINARY(operator|, Or)
+TANDEM_BINARY(operator^, Xor)
+TANDEM_BINARY(operator<<, Shl)
+TANDEM_BINARY(operator>>, Shr)
+TANDEM_BINARY(operator==, Eq)
+TANDEM_BINARY(operator!=, Ne)
+TANDEM_BINARY(operator<, Lt)
+TANDEM_BINARY(operator<=, Le)
+TANDEM_BINARY(operator>, Gt)
+TANDEM_BINARY(operator>=, Ge)
+TANDEM_BINARY(min, Min)
+TANDEM_BINARY(max, Max)
+TANDEM_BINARY(pow, Pow)
+TANDEM_BINARY(atan2, Atan2)
+TANDEM_BINARY(mulhi, MulHi)
 #undef TANDEM_BINARY
 #define TANDEM_UNARY(fn, P) \
   inline Scalar fn(const Scalar& a) { return make(Prim::P, {a}); }
-TANDEM_UNARY(operator-, Neg) TANDEM_UNARY(abs, Abs) TANDEM_UNARY(operator~, Not) TANDEM_UNARY(floor, Floor)
-TANDEM_UNARY(ceil, Ceil) TANDEM_UNARY(trunc, Trunc) TANDEM_UNARY(round, Round) TANDEM_UNARY(sqrt, Sqrt) TANDEM_UNARY(cbrt, Cbrt)
-TANDEM_UNARY(exp, Exp) TANDEM_UNARY(exp2, Exp2) TANDEM_UNARY(expm1, Expm1) TANDEM_UNARY(log, Log) TANDEM_UNARY(log2, Log2)
-TANDEM_UNARY(log10, Log10) TANDEM_UNARY(log1p, Log1p) TANDEM_UNARY(sin, Sin) TANDEM_UNARY(cos, Cos) TANDEM_UNARY(tan, Tan)
-TANDEM_UNARY(asin, Asin) TANDEM_UNARY(acos, Acos) TANDEM_UNARY(atan, Atan) TANDEM_UNARY(sinh, Sinh) TANDEM_UNARY(cosh, Cosh)
-TANDEM_UNARY(tanh, Tanh) TANDEM_UNARY(asinh, Asinh) TANDEM_UNARY(acosh, Acosh) TANDEM_UNARY(atanh, Atanh) TANDEM_UNARY(erf, Erf)
-TANDEM_UNARY(erfc, Erfc) TANDEM_UNARY(lgamma, LGamma)
+TANDEM_UNARY(operator-, Neg)
+TANDEM_UNARY(abs, Abs)
+TANDEM_UNARY(operator~, Not)
+TANDEM_UNARY(floor, Floor)
+TANDEM_UNARY(ceil, Ceil)
+TANDEM_UNARY(trunc, Trunc)
+TANDEM_UNARY(round, Round)
+TANDEM_UNARY(sqrt, Sqrt)
+TANDEM_UNARY(cbrt, Cbrt)
+TANDEM_UNARY(exp, Exp)
+TANDEM_UNARY(exp2, Exp2)
+TANDEM_UNARY(expm1, Expm1)
+TANDEM_UNARY(log, Log)
+TANDEM_UNARY(log2, Log2)
+TANDEM_UNARY(log10, Log10)
+TANDEM_UNARY(log1p, Log1p)
+TANDEM_UNARY(sin, Sin)
+TANDEM_UNARY(cos, Cos)
+TANDEM_UNARY(tan, Tan)
+TANDEM_UNARY(asin, Asin)
+TANDEM_UNARY(acos, Acos)
+TANDEM_UNARY(atan, Atan)
+TANDEM_UNARY(sinh, Sinh)
+TANDEM_UNARY(cosh, Cosh)
+TANDEM_UNARY(tanh, Tanh)
+TANDEM_UNARY(asinh, Asinh)
+TANDEM_UNARY(acosh, Acosh)
+TANDEM_UNARY(atanh, Atanh)
+TANDEM_UNARY(erf, Erf)
+TANDEM_UNARY(erfc, Erfc)
+TANDEM_UNARY(lgamma, LGamma)
 #undef TANDEM_UNARY
 // `!s` is logical not where an expression is wanted, and asks for an empty handle where a condition is wanted: `if (!s)` must not
 // quietly build a node that is always there. A lambda that returns it writes `~s`, or says `-> Scalar`.
@@ -122,7 +214,7 @@ Scalar cast(const Scalar& a, DType t);     // a itself when it has that type
 Scalar bitcast(const Scalar& a, DType t);  // same width
 Scalar is_nan(const Scalar& a);            // a != a; false for integers
 
-Scalar digamma(const Scalar& a);           // composed of the above: the derivative of lgamma. NaN at -1, -2, …
+Scalar digamma(const Scalar& a);  // composed of the above: the derivative of lgamma. NaN at -1, -2, …
 
 // Every node once, operands before their users.
 std::vector<Scalar> post_order(std::span<const Scalar> roots);

@@ -144,8 +144,7 @@ Scalar nextafter_body(Scalar x, Scalar y) {
 
 // The operand that `first` chooses gets the gradient; a tie goes to the first, as in TensorFlow.
 std::vector<Expr> choice_vjp(const GradCall& c, const Expr& first) {
-  return partials(
-      c, [&] { return where(first, c.grad(), 0.0); }, [&] { return where(first, 0.0, c.grad()); });
+  return partials(c, [&] { return where(first, c.grad(), 0.0); }, [&] { return where(first, 0.0, c.grad()); });
 }
 
 std::vector<Expr> clip_vjp(const GradCall& c) {
@@ -163,32 +162,20 @@ Rows basic_rows() {
        .doc = "x + y. Integers wrap; of two bools it is `or`, as in NumPy.",
        .traits = kCommutative,
        .body = [](Scalar x, Scalar y) { return is_bool(x) ? x | y : x + y; },
-       .vjp =
-           [](const GradCall& c) {
-             return partials(
-                 c, [&] { return c.grad(); }, [&] { return c.grad(); });
-           },
+       .vjp = [](const GradCall& c) { return partials(c, [&] { return c.grad(); }, [&] { return c.grad(); }); },
        .samples = binary_samples()},
       {.name = "subtract",
        .sig = "(x: number, y: number) -> same",
        .doc = "x - y. Integers wrap.",
        .body = [](Scalar x, Scalar y) { return x - y; },
-       .vjp =
-           [](const GradCall& c) {
-             return partials(
-                 c, [&] { return c.grad(); }, [&] { return -c.grad(); });
-           },
+       .vjp = [](const GradCall& c) { return partials(c, [&] { return c.grad(); }, [&] { return -c.grad(); }); },
        .samples = binary_samples()},
       {.name = "multiply",
        .sig = "(x: any, y: any) -> same",
        .doc = "x * y. Integers wrap; of two bools it is `and`, as in NumPy.",
        .traits = kCommutative,
        .body = [](Scalar x, Scalar y) { return is_bool(x) ? x & y : x * y; },
-       .vjp =
-           [](const GradCall& c) {
-             return partials(
-                 c, [&] { return c.grad() * c.in[1]; }, [&] { return c.grad() * c.in[0]; });
-           },
+       .vjp = [](const GradCall& c) { return partials(c, [&] { return c.grad() * c.in[1]; }, [&] { return c.grad() * c.in[0]; }); },
        .samples = binary_samples()},
       {.name = "divide",
        .sig = "(x: float, y: float) -> same",
@@ -197,8 +184,7 @@ Rows basic_rows() {
        .vjp =
            [](const GradCall& c) {
              const Expr slope = c.grad() / c.in[1];
-             return partials(
-                 c, [&] { return slope; }, [&] { return -(slope * c.out[0]); });
+             return partials(c, [&] { return slope; }, [&] { return -(slope * c.out[0]); });
            },
        .samples = {"([2,3], [2,3] in 0.5..2)", "([2,3], [3] in 0.5..2)", "([2,1,3], [4,1] in -2..-0.5)", "([], [5] in 0.5..2)",
                    "([0,3], [3])", "([67], [67] in 0.5..2)", "([2,1,3,2,2], [3,1,1] in 0.5..2)", "([24] special, [24] special) !grad"}},
@@ -288,8 +274,7 @@ Rows quotient_rows() {
        .body = remainder_body,
        .vjp =
            [](const GradCall& c) {
-             return partials(
-                 c, [&] { return c.grad(); }, [&] { return -(c.grad() * c.in[0].op("floor_divide", {c.in[1]})); });
+             return partials(c, [&] { return c.grad(); }, [&] { return -(c.grad() * c.in[0].op("floor_divide", {c.in[1]})); });
            },
        .samples = {"({7,-7,7,-7,0,5,-6,6}, {2,2,-2,-2,3,0,3,-3}) !grad", "([2,3], [3] in 1..3)", "([], [] in 1..3)", "([0,3], [3])",
                    "([67] in 0..100, [67] in 1..9) !grad", "([2,1,3,2,2], [3,1,1] in 1..3)", "([24] special, [24] special) !grad"}},
@@ -299,8 +284,7 @@ Rows quotient_rows() {
        .body = [](Scalar x, Scalar y) { return x % y; },
        .vjp =
            [](const GradCall& c) {
-             return partials(
-                 c, [&] { return c.grad(); }, [&] { return -(c.grad() * c.in[0].op("truncate_divide", {c.in[1]})); });
+             return partials(c, [&] { return c.grad(); }, [&] { return -(c.grad() * c.in[0].op("truncate_divide", {c.in[1]})); });
            },
        .samples = {"({7,-7,7,-7,0,5,-6,6}, {2,2,-2,-2,3,0,3,-3}) !grad", "([2,3], [3] in 1..3)", "([], [] in 1..3)", "([0,3], [3])",
                    "([67] in 0..100, [67] in 1..9) !grad", "([2,1,3,2,2], [3,1,1] in 1..3)", "([24] special, [24] special) !grad"}},
@@ -318,8 +302,7 @@ Rows quotient_rows() {
        .vjp =
            [](const GradCall& c) {
              const Expr slope = c.grad().op("divide_no_nan", {c.in[1]});
-             return partials(
-                 c, [&] { return slope; }, [&] { return -(slope * c.out[0]); });
+             return partials(c, [&] { return slope; }, [&] { return -(slope * c.out[0]); });
            },
        .samples = {"([2,3], [3] in 0.5..2)", "({1,0,-2,3}, {0,0,4,-0.5}) !grad", "([], [] in 1..2)", "([0,3], [3])",
                    "([67], [67] in 0.5..2)", "([2,1,3,2,2], [3,1,1] in 0.5..2)", "([24] special, [24] special) !grad"}},
@@ -354,11 +337,7 @@ Rows power_rows() {
        .sig = "(x: float, exponent: index) -> same",
        .doc = "x * 2^exponent, rounded once, for any exponent.",
        .body = [](Scalar x, Scalar n) { return cast(ldexp_steps(widen(x), n), x.dtype()); },
-       .vjp =
-           [](const GradCall& c) {
-             return partials(
-                 c, [&] { return c.grad().op("ldexp", {c.in[1]}); }, nullptr);
-           },
+       .vjp = [](const GradCall& c) { return partials(c, [&] { return c.grad().op("ldexp", {c.in[1]}); }, nullptr); },
        .samples = {"([2,3], [3])", "([], [])", "([0,3], [3])", "([67], [67])", "([2,1,3,2,2], [3,1,1])",
                    "([7], {-5000,-1080,-150,0,130,1100,5000}) !grad", "([24] special, [24]) !grad"}},
       {.name = "hypot",
@@ -378,8 +357,7 @@ Rows power_rows() {
        .vjp =
            [](const GradCall& c) {
              auto slope = [&](size_t i) { return c.grad() * c.in[i].op("divide_no_nan", {c.out[0]}); };
-             return partials(
-                 c, [&] { return slope(0); }, [&] { return slope(1); });
+             return partials(c, [&] { return slope(0); }, [&] { return slope(1); });
            },
        .samples = binary_samples()},
   };
@@ -394,8 +372,7 @@ Rows other_rows() {
        .vjp =
            [](const GradCall& c) {
              const Expr same = c.in[0].op("signbit").op("equal", {c.in[1].op("signbit")});
-             return partials(
-                 c, [&] { return where(same, c.grad(), -c.grad()); }, nullptr);
+             return partials(c, [&] { return where(same, c.grad(), -c.grad()); }, nullptr);
            },
        .samples = binary_samples()},
       {.name = "heaviside",
@@ -408,11 +385,7 @@ Rows other_rows() {
        .sig = "(x: float, y: float) -> same",
        .doc = "The next number after x in the direction of y.",
        .body = nextafter_body,
-       .vjp =
-           [](const GradCall& c) {
-             return partials(
-                 c, [&] { return c.grad(); }, nullptr);
-           },
+       .vjp = [](const GradCall& c) { return partials(c, [&] { return c.grad(); }, nullptr); },
        .samples = binary_samples()},
       {.name = "deg2rad",
        .sig = "(x: float) -> same",

@@ -200,8 +200,7 @@ Rows test_rows() {
        .body = [](Scalar condition, Scalar x, Scalar y) { return select(condition, x, y); },
        .vjp =
            [](const GradCall& c) {
-             return partials(
-                 c, nullptr, [&] { return where(c.in[0], c.grad(), 0.0); }, [&] { return where(c.in[0], 0.0, c.grad()); });
+             return partials(c, nullptr, [&] { return where(c.in[0], c.grad(), 0.0); }, [&] { return where(c.in[0], 0.0, c.grad()); });
            },
        .samples = {"([2,3], [2,3], [2,3])", "([3], [2,1], [])", "([], [], [])", "([0,3], [3], [])", "([67], [67], [67])",
                    "([3,1,1], [2,1,3,2,2], [2])", "([24], [24] special, [24] special) !grad"}},

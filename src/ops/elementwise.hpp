@@ -60,11 +60,9 @@ template <class... F> std::vector<ir::Expr> partials(const ir::GradCall& c, F...
 
 // --- samples ---
 // Text literals, so that a row's string_views live for ever: "(<operand> in <range>)" over the usual shapes.
-#define TANDEM_SAMPLES_IN(range)                                                                                              \
-  {                                                                                                                           \
-    "([2,3] in " range ")", "([] in " range ")", "([0,3] in " range ")", "([67] in " range ")", "([2,1,3,2,2] in " range ")", \
-        "([24] special) !grad"                                                                                                \
-  }
+#define TANDEM_SAMPLES_IN(range)                                                 \
+  {"([2,3] in " range ")", "([] in " range ")",          "([0,3] in " range ")", \
+   "([67] in " range ")",  "([2,1,3,2,2] in " range ")", "([24] special) !grad"}
 std::vector<std::string_view> unary_samples();
 std::vector<std::string_view> binary_samples();
 

@@ -25,8 +25,7 @@ std::vector<Expr> logaddexp_vjp(const GradCall& c, double log_base) {
   const Expr x = c.in[0], y = c.in[1];
   const Expr is_tied = equal(x, y).op("logical_and", {x.op("is_inf")});
   const Expr difference = where(is_tied, 0.0, x - y) * log_base;
-  return partials(
-      c, [&] { return c.grad() * difference.op("sigmoid"); }, [&] { return c.grad() * (-difference).op("sigmoid"); });
+  return partials(c, [&] { return c.grad() * difference.op("sigmoid"); }, [&] { return c.grad() * (-difference).op("sigmoid"); });
 }
 
 // x log(y) and x log1p(y) are 0 for x = 0 whatever the logarithm is, unless it is of NaN.
@@ -168,8 +167,7 @@ std::vector<Expr> arctan2_vjp(const GradCall& c) {
   auto over_square = [&](const Expr& a) {  // the square itself may overflow
     return c.grad() * a.op("divide_no_nan", {radius}).op("divide_no_nan", {radius});
   };
-  return partials(
-      c, [&] { return over_square(x); }, [&] { return over_square(-y); });
+  return partials(c, [&] { return over_square(x); }, [&] { return over_square(-y); });
 }
 
 Rows trigonometric_rows() {

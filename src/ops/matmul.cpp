@@ -323,10 +323,8 @@ Rows matmul_rows() {
        .sig = "(x: number, y: number) -> same",
        .doc = "Every element of x times every element of y, as a matrix of one row an element of x.",
        .infer = infer_outer,
-       .decompose =
-           [](Builder&, const OpCall&, std::span<const Expr> in) {
-             return std::vector<Expr>{in[0].reshape({product(in[0].dims()), 1}) * flat(in[1])};
-           },
+       .decompose = [](Builder&, const OpCall&,
+                       std::span<const Expr> in) { return std::vector<Expr>{in[0].reshape({product(in[0].dims()), 1}) * flat(in[1])}; },
        .samples = {"([3], [4])", "([2,3], [4,2])", "([], [3])", "([0], [3])", "([9], [70])"}},
       {.name = "tensordot",
        .sig = "(x: number, y: number; axes: int = 2, x_axes: ints? = none, y_axes: ints? = none) -> same",

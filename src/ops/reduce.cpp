@@ -108,8 +108,7 @@ template <Fold kHow> Loops extreme_loops(const OpCall& call, std::span<const Ten
 }
 
 template <Fold kHow> Loops logical_loops(const OpCall& call, std::span<const TensorType> out) {
-  return fold_loops(
-      call, out, kHow, [](const Scalar& x) { return cast(x, DType::Bool); }, [](const Scalar& x) { return x; });
+  return fold_loops(call, out, kHow, [](const Scalar& x) { return cast(x, DType::Bool); }, [](const Scalar& x) { return x; });
 }
 
 Loops count_loops(const OpCall& call, std::span<const TensorType> out) {

@@ -343,10 +343,7 @@ Rows gamma_rows() {
        .sig = "(x: float) -> same",
        .doc = "The derivative of lgamma; NaN at -1, -2 …",
        .body = [](Scalar x) { return wide(digamma_of, x); },
-       .vjp =
-           [](const GradCall& c) {
-             return chain(c, c.in[0].op("polygamma", Attrs{{"order", int64_t{1}}}));
-           },
+       .vjp = [](const GradCall& c) { return chain(c, c.in[0].op("polygamma", Attrs{{"order", int64_t{1}}})); },
        .samples = {"([2,3] in 0.2..5)", "([67] in 1..2)", "([67] in -0.9..-0.1)", "([67] in 2..40)", "([])", "([0,3])",
                    "([2,1,3,2,2] in 0.1..1)", "([24] special) !grad"},
        .tolerance = {.abs = 1e-5}},
@@ -359,10 +356,7 @@ Rows gamma_rows() {
              return wide([&](Scalar a) { return polygamma_of(a, order); }, x);
            },
        .infer = infer_polygamma,
-       .vjp =
-           [](const GradCall& c) {
-             return chain(c, c.in[0].op("polygamma", Attrs{{"order", c.node.attrs.get<int64_t>("order") + 1}}));
-           },
+       .vjp = [](const GradCall& c) { return chain(c, c.in[0].op("polygamma", Attrs{{"order", c.node.attrs.get<int64_t>("order") + 1}})); },
        .samples = {"([2,3] in 0.5..5; order=1)", "([67] in 1..20; order=2)", "([67] in -0.8..-0.2; order=1)", "([5] in 1..3; order=0)",
                    "([5] in 1..3; order=5)", "([] in 1..2; order=3)", "([0,3]; order=1)", "([24] special; order=1) !grad"},
        .tolerance = {.rel = 1e-5}},

@@ -63,10 +63,7 @@ Rows structural_rows() {
        .sig = "(; index: int, dtype: dtype, shape: shape, name: string = '') -> custom",
        .doc = "The value that the graph is called with as its argument number `index`.",
        .traits = kStructural,
-       .infer =
-           [](const OpCall& c) {
-             return std::vector<TensorType>{{c.attrs.get<DType>("dtype"), c.attrs.get<Dims>("shape")}};
-           }},
+       .infer = [](const OpCall& c) { return std::vector<TensorType>{{c.attrs.get<DType>("dtype"), c.attrs.get<Dims>("shape")}}; }},
       {.name = "constant",
        .sig = "(; value: literal) -> custom",
        .doc = "A tensor that is part of the graph.",

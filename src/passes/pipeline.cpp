@@ -66,7 +66,8 @@ class Pipeline {
 
 ir::Graph run_pipeline(const ir::OpTable& table, const ir::Graph& graph) {
   return Pipeline(table, graph)
-      .step("expand", ir::Stage::Expanded, [&](const ir::Graph& g) { return expand(table, g); }, /*optional=*/false)
+      .step(
+          "expand", ir::Stage::Expanded, [&](const ir::Graph& g) { return expand(table, g); }, /*optional=*/false)
       .finish();
 }
 

@@ -349,7 +349,8 @@ class Planner {
   }
   int find_output(size_t k) {
     for (size_t i = 0; i < storages_.size(); ++i)
-      if (storages_[i].placed && storages_[i].slot.base == Slot::Base::Output && storages_[i].slot.index == static_cast<int32_t>(k)) return static_cast<int>(i);
+      if (storages_[i].placed && storages_[i].slot.base == Slot::Base::Output && storages_[i].slot.index == static_cast<int32_t>(k))
+        return static_cast<int>(i);
     internal_error("output ", k, " has no storage");
   }
 
@@ -394,7 +395,8 @@ class Planner {
       for (const Use& u : drafts_[i].reads) plan_.steps[i].reads.push_back(slot(u));
       for (const Use& u : drafts_[i].writes) plan_.steps[i].writes.push_back(slot(u));
       for (const Use& u : drafts_[i].others) plan_.steps[i].other_carries.push_back(slot(u));
-      if (drafts_[i].scratch >= 0) plan_.steps[i].scratch = slot({drafts_[i].scratch, -1, storages_[static_cast<size_t>(drafts_[i].scratch)].slot.bytes});
+      if (drafts_[i].scratch >= 0)
+        plan_.steps[i].scratch = slot({drafts_[i].scratch, -1, storages_[static_cast<size_t>(drafts_[i].scratch)].slot.bytes});
     }
   }
   Slot slot(const Use& u) const {

@@ -31,16 +31,16 @@ struct Plan;
 struct Step {
   enum class Kind : uint8_t { Launch, Copy, Branch, While, Scan };
   Kind kind = Kind::Launch;
-  std::shared_ptr<const device::Program> program;  // Launch
-  std::vector<Slot> reads, writes;                 // Copy: one each. Branch: index first, then operands
-  Slot scratch;                                    // the program's scratch, or the arena of the sub-plans
-  std::vector<std::shared_ptr<const Plan>> bodies; // Branch: one each; While: condition, body; Scan: body
+  std::shared_ptr<const device::Program> program;   // Launch
+  std::vector<Slot> reads, writes;                  // Copy: one each. Branch: index first, then operands
+  Slot scratch;                                     // the program's scratch, or the arena of the sub-plans
+  std::vector<std::shared_ptr<const Plan>> bodies;  // Branch: one each; While: condition, body; Scan: body
   // Scan: reads are carries, sequences, constants; writes are carries, stacked outputs. While: reads and writes are the carries.
-  int64_t carries = 0, sequences = 0, trips = 0;   // While: trips < 0 is no limit
+  int64_t carries = 0, sequences = 0, trips = 0;  // While: trips < 0 is no limit
   bool reverse = false;
-  std::vector<Slot> other_carries;                 // While, Scan: the second set that trips alternate with
-  bool in_place = false;                           // a write may take exactly the place of a read
-  std::string label;                               // "matmul float32[32,10]", for messages and profiles
+  std::vector<Slot> other_carries;  // While, Scan: the second set that trips alternate with
+  bool in_place = false;            // a write may take exactly the place of a read
+  std::string label;                // "matmul float32[32,10]", for messages and profiles
   Location location;
 };
 
@@ -52,23 +52,23 @@ struct OutputAlias {
 
 struct Plan {
   std::vector<Step> steps;
-  size_t arena_bytes = 0;                        // planned peak of everything that lives only inside a run
-  std::vector<codegen::Operand> inputs;          // as they must lie
-  std::vector<codegen::Operand> outputs;         // dense
-  std::vector<OutputAlias> aliases;              // one an output
-  std::vector<int32_t> donated;                  // one an output: the input whose place it takes, or -1
-  std::vector<device::BufferRef> constants;      // shared by all runs
+  size_t arena_bytes = 0;                    // planned peak of everything that lives only inside a run
+  std::vector<codegen::Operand> inputs;      // as they must lie
+  std::vector<codegen::Operand> outputs;     // dense
+  std::vector<OutputAlias> aliases;          // one an output
+  std::vector<int32_t> donated;              // one an output: the input whose place it takes, or -1
+  std::vector<device::BufferRef> constants;  // shared by all runs
   Bindings bindings;
-  std::string str() const;                       // a table that people can read
+  std::string str() const;  // a table that people can read
 };
 
 struct Request {
-  const ir::Graph& graph;                        // expanded: no decompositions left
+  const ir::Graph& graph;  // expanded: no decompositions left
   device::Device& device;
   Bindings bindings;
-  std::vector<codegen::Operand> inputs;          // bound layouts; empty: all dense
-  std::vector<int32_t> donations = {};           // one an output: the input it may overwrite, or -1. Empty: none
-  bool outputs_own_memory = false;               // sub-plans: every output is written to its own slot, none is an alias
+  std::vector<codegen::Operand> inputs;  // bound layouts; empty: all dense
+  std::vector<int32_t> donations = {};   // one an output: the input it may overwrite, or -1. Empty: none
+  bool outputs_own_memory = false;       // sub-plans: every output is written to its own slot, none is an alias
 };
 Plan make_plan(const Request& request);
 

@@ -46,7 +46,8 @@ class Replay {
     }
     for (size_t k = 0; k < plan_.donated.size(); ++k)
       for (size_t l = k + 1; l < plan_.donated.size(); ++l)
-        if (plan_.donated[k] >= 0 && plan_.donated[k] == plan_.donated[l]) internal_error("I16: input ", plan_.donated[k], " is given away twice");
+        if (plan_.donated[k] >= 0 && plan_.donated[k] == plan_.donated[l])
+          internal_error("I16: input ", plan_.donated[k], " is given away twice");
   }
 
  private:
@@ -55,8 +56,10 @@ class Replay {
   size_t size_of_base(const Slot& s) const {
     switch (s.base) {
       case Slot::Base::Arena: return plan_.arena_bytes;
-      case Slot::Base::Input: return byte_size(plan_.inputs.at(static_cast<size_t>(s.index)).shape, plan_.inputs[static_cast<size_t>(s.index)].dtype);
-      case Slot::Base::Output: return byte_size(plan_.outputs.at(static_cast<size_t>(s.index)).shape, plan_.outputs[static_cast<size_t>(s.index)].dtype);
+      case Slot::Base::Input:
+        return byte_size(plan_.inputs.at(static_cast<size_t>(s.index)).shape, plan_.inputs[static_cast<size_t>(s.index)].dtype);
+      case Slot::Base::Output:
+        return byte_size(plan_.outputs.at(static_cast<size_t>(s.index)).shape, plan_.outputs[static_cast<size_t>(s.index)].dtype);
       case Slot::Base::Constant: return plan_.constants.at(static_cast<size_t>(s.index))->bytes();
     }
     return 0;
@@ -65,8 +68,10 @@ class Replay {
   void check(size_t i, const Step& s) {
     auto fail = [&](auto... parts) { internal_error("plan step ", i, " (", s.label, "): ", parts...); };
     auto in_bounds = [&](const Slot& x) {
-      if (x.base == Slot::Base::Arena && x.offset % codegen::kAlignment) fail("I18: ", x, " is not aligned to ", codegen::kAlignment, " bytes");
-      if (x.bytes && (x.offset > size_of_base(x) || x.bytes > size_of_base(x) - x.offset)) fail("I18: ", x, " leaves its base of ", size_of_base(x), " bytes");
+      if (x.base == Slot::Base::Arena && x.offset % codegen::kAlignment)
+        fail("I18: ", x, " is not aligned to ", codegen::kAlignment, " bytes");
+      if (x.bytes && (x.offset > size_of_base(x) || x.bytes > size_of_base(x) - x.offset))
+        fail("I18: ", x, " leaves its base of ", size_of_base(x), " bytes");
     };
     for (const Slot& r : s.reads) {
       in_bounds(r);
@@ -81,7 +86,8 @@ class Replay {
       for (size_t b = a + 1; b < claimed.size(); ++b)
         if (claimed[a].overlaps(claimed[b])) fail("I12: ", claimed[a], " and ", claimed[b], " overlap");
       for (const Slot& r : s.reads) {
-        const bool same_place = s.in_place && a < s.writes.size() && r.base == claimed[a].base && r.index == claimed[a].index && r.offset == claimed[a].offset && r.bytes == claimed[a].bytes;
+        const bool same_place = s.in_place && a < s.writes.size() && r.base == claimed[a].base && r.index == claimed[a].index &&
+                                r.offset == claimed[a].offset && r.bytes == claimed[a].bytes;
         if (claimed[a].overlaps(r) && !same_place) fail("I15: writes ", claimed[a], " while reading ", r);
       }
     }
@@ -97,7 +103,8 @@ class Replay {
       written_[{w.base, w.index}] = true;
     }
     for (const auto& body : s.bodies) {
-      if (body->arena_bytes > s.scratch.bytes) fail("I18: a sub-plan needs ", body->arena_bytes, " bytes, its scratch has ", s.scratch.bytes);
+      if (body->arena_bytes > s.scratch.bytes)
+        fail("I18: a sub-plan needs ", body->arena_bytes, " bytes, its scratch has ", s.scratch.bytes);
       verify(*body);
     }
   }

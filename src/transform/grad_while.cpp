@@ -232,9 +232,7 @@ class WhileGrad {
   Group replay(Builder& b, const Group& moving, const Group& fixed, const Expr& count) const {
     return run_while(
         b, {moving, fixed, {count}}, [](Builder&, const State& s) { return s[2][0] > 0; },
-        [&](Builder& inner, const State& s) {
-          return State{step(inner, s[0], s[1]), s[1], {s[2][0] - 1}};
-        })[0];
+        [&](Builder& inner, const State& s) { return State{step(inner, s[0], s[1]), s[1], {s[2][0] - 1}}; })[0];
   }
 
   // Calls back(slot's carries, trips from this slot to the next one, state) for the slots from the last to the first.

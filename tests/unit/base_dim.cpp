@@ -232,9 +232,7 @@ TEST(Dim, Broadcast) {
   EXPECT_EQ(broadcast(Dims{b, 3}, Dims{b, 1}), (Dims{b, 3}));
   EXPECT_EQ(broadcast(Dims{}, Dims{b}), (Dims{b}));
   EXPECT_EQ(error_of([] { broadcast(Dims{b, 3}, Dims{4}); }), "broadcast: shapes [b,3] and [4] do not fit (3 != 4 at axis -1)");
-  EXPECT_EQ(error_of([] {
-              broadcast(Dims{b, 3}, Dims{c, 3});
-            }),
+  EXPECT_EQ(error_of([] { broadcast(Dims{b, 3}, Dims{c, 3}); }),
             "broadcast: shapes [b,3] and [c,3] do not fit, b and c at axis -2 need not be equal\n"
             "  hint: use one symbol for extents that are the same");
   EXPECT_THROW(broadcast(Dims{b}, Dims{5}), UserError);

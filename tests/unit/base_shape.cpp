@@ -52,14 +52,10 @@ TEST(Shape, ElementCountAndByteSize) {
 
 TEST(Shape, OverflowNamesBothNumbers) {
   const int64_t big = int64_t{1} << 60;
-  EXPECT_EQ(user_error_text([&] {
-              element_count({big, 8});
-            }),
+  EXPECT_EQ(user_error_text([&] { element_count({big, 8}); }),
             "shape [1152921504606846976,8]: 1152921504606846976 x 8 elements do not fit in 64 bits (at most 9223372036854775807)");
   EXPECT_EQ(element_count({big, 7}), big * 7);
-  EXPECT_EQ(user_error_text([&] {
-              byte_size({big, 2}, DType::F32);
-            }),
+  EXPECT_EQ(user_error_text([&] { byte_size({big, 2}, DType::F32); }),
             "shape [1152921504606846976,2] of float32: 2305843009213693952 x 4 bytes do not fit in 64 bits (at most 9223372036854775807)");
   // A zero extent does not hide the overflow, wherever it stands: strides must fit too.
   EXPECT_THROW(element_count({0, big, 8}), UserError);

@@ -194,11 +194,7 @@ TEST_F(RewriteTest, BadRulesAreInternalErrors) {
   };
   EXPECT_NE(error({"typo", op("ad", {x, y}), [](Match& m) { return m["x"]; }}).find("rule 'typo' is about the op 'ad'"), std::string::npos);
   EXPECT_NE(error({"name", op("add", {x, y}), [](Match& m) { return m["q"]; }}).find("no part called 'q'"), std::string::npos);
-  EXPECT_NE(error({"node", op("add", {x, y}),
-                   [](Match& m) {
-                     return m["x"].op("sum", {{"axis", 7}});
-                   }})
-                .find("rule 'node': sum: axis 7"),
+  EXPECT_NE(error({"node", op("add", {x, y}), [](Match& m) { return m["x"].op("sum", {{"axis", 7}}); }}).find("rule 'node': sum: axis 7"),
             std::string::npos);
   EXPECT_NE(error({"root", any("x"), [](Match& m) { return m["x"]; }}).find("rule 'root' of 'r' needs the pattern of an op"),
             std::string::npos);

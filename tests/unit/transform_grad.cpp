@@ -188,16 +188,12 @@ TEST(Grad, Errors) {
   const Expr x(b, b.input(f64({4})));
   const Value source = x.value();
   const Value whole = x.cast(DType::I32).value();
-  EXPECT_EQ(error_of([&] {
-              transform::gradients(b, {&whole, 1}, {}, {&source, 1});
-            }),
+  EXPECT_EQ(error_of([&] { transform::gradients(b, {&whole, 1}, {}, {&source, 1}); }),
             "gradients: target 0 must be floating, it is int32[4]\n  hint: integers have no gradient; cast first");
   b.location = {"model.cpp", 42};
   const Expr key(b, b.input({DType::U32, {2}}));
   const Value drawn = key.op("gamma", {x}, {{"shape", Dims{4}}}).value();
-  EXPECT_EQ(error_of([&] {
-              transform::gradients(b, {&drawn, 1}, {}, {&source, 1});
-            }),
+  EXPECT_EQ(error_of([&] { transform::gradients(b, {&drawn, 1}, {}, {&source, 1}); }),
             "gamma: has no gradient\n  at model.cpp:42\n  hint: put stop_gradient in front of it when none is meant to flow");
   const Graph wide = make({f64({2})}, [](Builder&, auto in) { return in[0] * 2; });
   EXPECT_EQ(error_of([&] { transform::grad_graph(ops::table(), wide, {}); }),
@@ -229,13 +225,8 @@ TEST(Grad, OnlyWalksWhatIsOnTheWay) {
 
 TEST(GradControl, Branch) {
   const std::vector<TensorType> types{f64({3}), f64({3})};
-  const Graphs branches{part(types,
-                             [](Builder&, auto in) {
-                               return std::vector{in[0] * in[1], in[0].op("sin")};
-                             }),
-                        part(types, [](Builder&, auto in) {
-                          return std::vector{in[0].op("exp"), in[0]};
-                        })};
+  const Graphs branches{part(types, [](Builder&, auto in) { return std::vector{in[0] * in[1], in[0].op("sin")}; }),
+                        part(types, [](Builder&, auto in) { return std::vector{in[0].op("exp"), in[0]}; })};
   const Graph g = make({i32(), f64({3}), f64({3})}, [&](Builder& b, auto in) {
     const auto out = call(b, "branch", in, {{"branches", branches}});
     return total(out[0] * out[1] * in[2]);
@@ -386,9 +377,8 @@ TEST(GradControl, WhileInScanInBranch) {
                                return std::vector{total(out[1]) + total(out[0])};
                              }),
                         part(types, [](Builder&, auto in) { return std::vector{total(in[0])}; })};
-  const Graph g = make({i32(), types[0], types[1], types[2]}, [&](Builder& b, auto in) {
-    return call(b, "branch", in, {{"branches", branches}})[0];
-  });
+  const Graph g =
+      make({i32(), types[0], types[1], types[2]}, [&](Builder& b, auto in) { return call(b, "branch", in, {{"branches", branches}})[0]; });
   expect_gradient(g, {Array::of(DType::I32, {}, {0}), wave(types[0], 0), wave(types[1], 1), wave(types[2], 2)}, 1e-5);
 }
 
@@ -406,22 +396,14 @@ TEST(Control, InferenceErrors) {
   const GraphRef wider = part({f64({2})}, [](Builder&, auto in) { return std::vector{in[0].broadcast_to({3, 2})}; });
   const GraphRef other = part({i32()}, [](Builder&, auto in) { return in; });
   const GraphRef always = part({f64({2})}, [](Builder& c, auto) { return std::vector{Expr(c, c.scalar(DType::Bool, 1))}; });
-  EXPECT_EQ(error_of([&] {
-              call(b, "branch", {index, x}, {{"branches", Graphs{same, wider}}});
-            }),
+  EXPECT_EQ(error_of([&] { call(b, "branch", {index, x}, {{"branches", Graphs{same, wider}}}); }),
             "branch: output 0 of branch 1 is float64[3,2], that of branch 0 is float64[2]");
-  EXPECT_EQ(error_of([&] {
-              call(b, "branch", {index, x}, {{"branches", Graphs{same, other}}});
-            }),
+  EXPECT_EQ(error_of([&] { call(b, "branch", {index, x}, {{"branches", Graphs{same, other}}}); }),
             "branch: input 0 of branch 1 is int32[], the operand is float64[2]");
-  EXPECT_EQ(error_of([&] {
-              call(b, "while", {x}, {{"functions", Graphs{always, wider}}});
-            }),
+  EXPECT_EQ(error_of([&] { call(b, "while", {x}, {{"functions", Graphs{always, wider}}}); }),
             "while: carry 0 is float64[2], the body turns it into float64[3,2]\n"
             "  hint: a carry keeps its element type and its shape from trip to trip");
-  EXPECT_EQ(error_of([&] {
-              call(b, "while", {x}, {{"functions", Graphs{same, same}}});
-            }),
+  EXPECT_EQ(error_of([&] { call(b, "while", {x}, {{"functions", Graphs{same, same}}}); }),
             "while: the condition must give one bool[], it gives (float64[2])");
   const auto scan = [&](const Dims& length) {
     call(b, "scan", {x}, {{"functions", Graphs{same}}, {"carries", int64_t{0}}, {"sequences", int64_t{1}}, {"length", length}});

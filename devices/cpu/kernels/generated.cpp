@@ -12,7 +12,6 @@
 namespace tandem::cpu {
 namespace {
 
-constexpr int kEmitterVersion = 2;         // part of every key: raise it when the emitter's output changes
 constexpr double kParallelWork = 1 << 16;  // below this, waking a thread costs more than it gives
 constexpr double kChunkWork = 1 << 15;
 
@@ -89,7 +88,7 @@ class Generated final : public CpuProgram {
   Generated(const codegen::Kernel& k, Toolbox& tools) : inputs_(k.in.size()), outputs_(k.out.size()) {
     for (const codegen::LoopKernel& loops : k.stages) {
       const Schedule s = schedule(loops, tools.target.lanes);
-      const std::string key = cat(kEmitterVersion, " ", tools.target.cpu, " ", tools.target.features, " ", tools.target.lanes, " mode",
+      const std::string key = cat(TANDEM_EMITTER_KEY, " ", tools.target.cpu, " ", tools.target.features, " ", tools.target.lanes, " mode",
                                   static_cast<int>(s.mode), " x", s.unroll, " ", loops.key);
       const Code& code = tools.cache.get(key, [&](std::vector<char>& object) { emitter()(loops, s, tools.target, object); });
       stages_.push_back({reinterpret_cast<KernelFunction>(code.entry()), loops.params, s});
