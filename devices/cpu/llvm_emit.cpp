@@ -564,11 +564,16 @@ class Emitter final : LaneValues {
     Value* index = b_.getInt64(0);
     for (int j = 0; j < outputs_; ++j) index = b_.CreateAdd(b_.CreateMul(index, extent_value(j)), axis_value(j));
     Combination c{state, state, {}, p.vector};
-    for (size_t o = 0; o < kernel_.loops.results.size(); ++o) {
-      const Scalar& s = kernel_.loops.results[o];
+    // All are computed before the first is stored: an output may lie where an input is read.
+    std::vector<Value*> values;
+    for (const Scalar& s : kernel_.loops.results) {
       Value* v = with_state(s, p, c);
       at(p);
-      v = to_memory(v, s.dtype());
+      values.push_back(to_memory(v, s.dtype()));
+    }
+    for (size_t o = 0; o < values.size(); ++o) {
+      const Scalar& s = kernel_.loops.results[o];
+      Value* v = values[o];
       Type* t = memory_type(s.dtype());
       Value* address = b_.CreateGEP(t, pointers_[kernel_.inputs.size() + o], index);
       if (p.mask)

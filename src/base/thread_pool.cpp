@@ -26,6 +26,7 @@ constexpr auto kSpinTime = std::chrono::microseconds(50);
 
 // True while this thread works on a shared job, whose pool is then taken: a nested run has to be inline.
 thread_local bool inside_job = false;
+thread_local int worker_number = 0;
 
 int available_cores() {
   cpu_set_t set;
@@ -119,8 +120,9 @@ struct ThreadPool::Impl {
     if (seats.fetch_sub(1) == 1) seats.notify_one();
   }
 
-  void worker_loop() {
+  void worker_loop(int number) {
     inside_job = true;
+    worker_number = number;
     uint32_t seen = 0;  // read before looking for a job, so that one published in between is not slept through
     while (!stopping.load(std::memory_order_relaxed)) {
       if (join()) {
@@ -156,7 +158,7 @@ ThreadPool::ThreadPool(int threads) : impl_(std::make_unique<Impl>()) {
   if (threads == 0) threads = available_cores();
   impl_->workers.reserve(static_cast<size_t>(threads) - 1);
   try {
-    for (int i = 1; i < threads; ++i) impl_->workers.emplace_back([impl = impl_.get()] { impl->worker_loop(); });
+    for (int i = 1; i < threads; ++i) impl_->workers.emplace_back([impl = impl_.get(), i] { impl->worker_loop(i); });
   } catch (const std::system_error& e) {
     resource_error("threads: only ", impl_->workers.size() + 1, " of ", threads, " could be started (", e.what(), ")");
   }
@@ -165,6 +167,8 @@ ThreadPool::ThreadPool(int threads) : impl_(std::make_unique<Impl>()) {
 ThreadPool::~ThreadPool() = default;
 
 int ThreadPool::threads() const { return static_cast<int>(impl_->workers.size()) + 1; }
+
+int ThreadPool::this_worker() { return worker_number; }
 
 uint64_t ThreadPool::wake_count() const { return impl_->wakes.load(std::memory_order_relaxed); }
 

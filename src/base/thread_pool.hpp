@@ -18,6 +18,9 @@ class ThreadPool {
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   int threads() const;
+  // Of the calling thread: 0 for one that is not a worker, else 1 to threads() - 1. Chunks of one run that go on at the same time see
+  // different numbers, so each may have a piece of scratch memory by it.
+  static int this_worker();
 
   // Runs f(chunk) for chunk in [0, chunks), in any order, and returns when all are done. chunks <= 1 never wakes a worker.
   // Any thread may call. When another one's run is under way the call runs inline: its thread has a core already, and waiting for

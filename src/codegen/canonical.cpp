@@ -20,13 +20,15 @@ struct NumericAffine {
 
 class Canonicalizer {
  public:
-  Canonicalizer(const ir::Loops& loops, const Bindings& bindings, std::span<const Operand> in)
+  Canonicalizer(const ir::Loops& loops, const Bindings& bindings, std::span<const Operand> in, Columns columns)
       : loops_(loops), bindings_(bindings), in_(in), outputs_(loops.extents.size()) {
+    if (columns == Columns::Kept) kept_axis_ = static_cast<int>(outputs_) - 1;
     for (const Dim& d : loops.extents) extents_.push_back(d.eval(bindings));
     if (loops.reduction)
       for (const Dim& d : loops.reduction->extents) extents_.push_back(d.eval(bindings));
     pinned_.assign(extents_.size(), false);
-    if (loops.scan_axis >= 0) pinned_[static_cast<size_t>(loops.scan_axis)] = true;
+    for (const int axis : {loops.scan_axis, kept_axis_})
+      if (axis >= 0) pinned_[static_cast<size_t>(axis)] = true;
   }
 
   LoopKernel run(std::span<const DType> out) {
@@ -150,11 +152,10 @@ class Canonicalizer {
   // Axes of extent 1 vanish; neighbours merge when every load steps over the outer one as a multiple of the inner one.
   void choose_axes() {
     new_axis_.assign(extents_.size(), -1);
-    const bool scans = loops_.scan_axis >= 0;
     for (size_t j = 0; j < extents_.size(); ++j) {
-      const bool scan_axis = scans && static_cast<int>(j) == loops_.scan_axis;
+      const bool kept = static_cast<int>(j) == loops_.scan_axis || static_cast<int>(j) == kept_axis_;
       const bool limited = j == outputs_ && loops_.reduction && loops_.reduction->limit;  // the limit counts in this axis
-      if (extents_[j] == 1 && !scan_axis && !limited) continue;
+      if (extents_[j] == 1 && !kept && !limited) continue;
       const bool same_side = !groups_.empty() && (groups_.back().axes.front() < outputs_) == (j < outputs_);
       const size_t last = groups_.empty() ? 0 : groups_.back().axes.back();
       const bool last_limited = same_side && last == outputs_ && loops_.reduction && loops_.reduction->limit;
@@ -244,6 +245,7 @@ class Canonicalizer {
   const Bindings& bindings_;
   std::span<const Operand> in_;
   size_t outputs_;
+  int kept_axis_ = -1;
   std::vector<int64_t> extents_;  // output axes, then reduce axes
   std::vector<bool> pinned_;
   std::unordered_map<const ir::ScalarNode*, bool> surveyed_;
@@ -257,8 +259,9 @@ class Canonicalizer {
 
 }  // namespace
 
-LoopKernel canonical(const ir::Loops& loops, const Bindings& bindings, std::span<const Operand> in, std::span<const DType> out) {
-  return Canonicalizer(loops, bindings, in).run(out);
+LoopKernel canonical(const ir::Loops& loops, const Bindings& bindings, std::span<const Operand> in, std::span<const DType> out,
+                     Columns columns) {
+  return Canonicalizer(loops, bindings, in, columns).run(out);
 }
 
 std::optional<Affine> affine(const Scalar& s, int axis_count) {

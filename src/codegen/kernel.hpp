@@ -1,6 +1,7 @@
 // Kernel: one launch with every extent bound, which is what a device is asked to make a Program of.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,12 +33,21 @@ struct LoopKernel {
   std::string key;                     // equal keys: the same code with other parameters
 };
 
+// The elementwise end of a product: what happens to each element of op's result before it is written. A library's kernel may run it
+// block by block, while the block is still in the cache.
+struct End {
+  ir::Loops loops;   // over the product's own space, no reduction; inputs are the kernel's, then the product
+  size_t op_inputs;  // so many of the kernel's inputs are the op's own operands, the others are only read here
+  Operand product;   // what the op itself gives, dense
+};
+
 // A stage reads the kernel's inputs, then all partial buffers; it writes either the partial buffers or the kernel's outputs.
 struct Kernel {
   const ir::OpDef* op = nullptr;
   ir::Attrs attrs;
   std::vector<Operand> in, out;
-  std::vector<LoopKernel> stages;  // none for `evaluate` rows; two when a long reduction is split into blocks
+  std::optional<End> end;          // then stage 0 gives the product as a partial, and stage 1 is the end
+  std::vector<LoopKernel> stages;  // none for `evaluate` rows; two when there is an end, or a long reduction is split into blocks
   std::vector<Operand> partials;   // what stage 0 hands to stage 1
   size_t partial_bytes() const;    // each partial starts at a multiple of kAlignment
   size_t partial_offset(size_t i) const;
@@ -49,8 +59,11 @@ inline size_t align_up(size_t n) { return (n + kAlignment - 1) / kAlignment * kA
 Kernel make_kernel(const ir::OpDef& op, const ir::Attrs& attrs, std::span<const ir::TensorType> in_types,
                    std::span<const ir::TensorType> out_types, const Bindings& bindings, std::span<const Operand> in);
 
+// Whether the last output axis may become one with those before it (or vanish, when it has one element).
+enum class Columns : uint8_t { Free, Kept };
 // The canonical form of loops over operands that lie as given.
-LoopKernel canonical(const ir::Loops& loops, const Bindings& bindings, std::span<const Operand> in, std::span<const DType> out);
+LoopKernel canonical(const ir::Loops& loops, const Bindings& bindings, std::span<const Operand> in, std::span<const DType> out,
+                     Columns columns = Columns::Free);
 
 // index = sum of coefficient[axis] * Axis(axis) + offset, where coefficients and offset do not vary with any axis in `axes`.
 // The same shape serves numbers (canonical) and parameters (renderers).

@@ -3,6 +3,7 @@
 
 #include <sched.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <numeric>
@@ -240,4 +241,19 @@ TEST(ThreadPool, WarmRunIsQuick) {
 }
 
 }  // namespace
+TEST(ThreadPool, ChunksAtTheSameTimeSeeDifferentWorkers) {
+  ThreadPool pool(3);
+  EXPECT_EQ(ThreadPool::this_worker(), 0);
+  std::array<std::atomic<int>, 3> inside{};
+  std::atomic<bool> shared = false;
+  pool.run(200, [&](int64_t) {
+    const auto me = static_cast<size_t>(ThreadPool::this_worker());
+    ASSERT_LT(me, inside.size());
+    if (inside[me].fetch_add(1) != 0) shared = true;
+    std::this_thread::yield();
+    inside[me].fetch_sub(1);
+  });
+  EXPECT_FALSE(shared);
+}
+
 }  // namespace tandem

@@ -6,7 +6,7 @@
 
 #include "base/log.hpp"
 #include "base/text.hpp"
-#include "cpu_program.hpp"
+#include "generated.hpp"
 #include "llvm_emit.hpp"
 
 namespace tandem::cpu {
@@ -41,12 +41,6 @@ EmitFn emitter() {
   return emit;
 }
 
-struct Stage {
-  KernelFunction function;
-  std::vector<int64_t> params;
-  Schedule schedule;
-};
-
 // Chunks follow from the extents alone; they only say who computes what, never how.
 void run_strips(const Stage& s, void* const* pointers, ThreadPool& pool) {
   const int64_t rows = s.schedule.rows, columns = s.schedule.columns, tile = s.schedule.column_tile;
@@ -61,6 +55,16 @@ void run_strips(const Stage& s, void* const* pointers, ThreadPool& pool) {
     pool.run(row_chunks * strips, one);
   else
     for (int64_t i = 0; i < row_chunks * strips; ++i) one(i);
+}
+
+}  // namespace
+
+Stage compile_stage(const codegen::LoopKernel& loops, Toolbox& tools) {
+  const Schedule s = schedule(loops, tools.target.lanes);
+  const std::string key = cat(TANDEM_EMITTER_KEY, " ", tools.target.cpu, " ", tools.target.features, " ", tools.target.lanes, " mode",
+                              static_cast<int>(s.mode), " x", s.unroll, " ", loops.key);
+  const Code& code = tools.cache.get(key, [&](std::vector<char>& object) { emitter()(loops, s, tools.target, object); });
+  return {reinterpret_cast<KernelFunction>(code.entry()), loops.params, s};
 }
 
 void run_stage(const Stage& s, void* const* pointers, ThreadPool& pool) {
@@ -83,16 +87,12 @@ void run_stage(const Stage& s, void* const* pointers, ThreadPool& pool) {
   });
 }
 
+namespace {
+
 class Generated final : public CpuProgram {
  public:
   Generated(const codegen::Kernel& k, Toolbox& tools) : inputs_(k.in.size()), outputs_(k.out.size()) {
-    for (const codegen::LoopKernel& loops : k.stages) {
-      const Schedule s = schedule(loops, tools.target.lanes);
-      const std::string key = cat(TANDEM_EMITTER_KEY, " ", tools.target.cpu, " ", tools.target.features, " ", tools.target.lanes, " mode",
-                                  static_cast<int>(s.mode), " x", s.unroll, " ", loops.key);
-      const Code& code = tools.cache.get(key, [&](std::vector<char>& object) { emitter()(loops, s, tools.target, object); });
-      stages_.push_back({reinterpret_cast<KernelFunction>(code.entry()), loops.params, s});
-    }
+    for (const codegen::LoopKernel& loops : k.stages) stages_.push_back(compile_stage(loops, tools));
     for (size_t i = 0; i < k.partials.size(); ++i) partial_offsets_.push_back(k.partial_offset(i));
     scratch_ = k.partial_bytes();
   }

@@ -1,0 +1,40 @@
+#include "epilogue.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+namespace tandem::cpu {
+
+Epilogue::Epilogue(const codegen::Kernel& kernel, int64_t row_step, Toolbox& tools)
+    : inputs_(kernel.in.size()), outputs_(kernel.out.size()), row_step_(row_step) {
+  if (!kernel.end) return;
+  codegen::Operand product = kernel.end->product;
+  element_bytes_ = size_of(product.dtype);
+  // As if the whole product lay at this step; a block's place in it gives its addresses.
+  int64_t step = row_step;
+  for (size_t j = product.shape.size() - 1; j-- > 0; step *= product.shape[j]) product.strides[j] = step;
+  std::vector<codegen::Operand> in = kernel.in;
+  in.push_back(std::move(product));
+  std::vector<DType> out;
+  for (const codegen::Operand& o : kernel.out) out.push_back(o.dtype);
+  stage_ = compile_stage(codegen::canonical(kernel.end->loops, {}, in, out, codegen::Columns::Kept), tools);
+}
+
+void Epilogue::run(const device::LaunchArgs& args, const void* block, int64_t row0, int64_t row1, int64_t column0, int64_t column1) const {
+  // The address that element (0, 0) would have. Never read there, so it is a number and no pointer.
+  const auto start = reinterpret_cast<uintptr_t>(block) - static_cast<uintptr_t>(row0 * row_step_ + column0) * element_bytes_;
+  std::array<void*, 32> few;
+  std::vector<void*> many;
+  void** pointers = few.data();
+  if (inputs_ + 1 + outputs_ > few.size()) {
+    many.resize(inputs_ + 1 + outputs_);
+    pointers = many.data();
+  }
+  std::copy(args.pointers, args.pointers + inputs_, pointers);
+  pointers[inputs_] = reinterpret_cast<void*>(start);
+  std::copy(args.pointers + inputs_, args.pointers + inputs_ + outputs_, pointers + inputs_ + 1);
+  stage_.function(pointers, stage_.params.data(), row0, row1, column0, column1);
+}
+
+}  // namespace tandem::cpu

@@ -1,0 +1,25 @@
+// The elementwise end of a product, run on each finished block while it is still in the cache.
+#pragma once
+#include "generated.hpp"
+
+namespace tandem::cpu {
+
+class Epilogue {
+ public:
+  Epilogue() = default;  // nothing to do: the product itself is the result
+  // `row_step`: how many elements lie between the rows of the blocks that run() is given.
+  Epilogue(const codegen::Kernel& kernel, int64_t row_step, Toolbox& tools);
+  explicit operator bool() const { return stage_.function != nullptr; }
+
+  // Rows are all axes of the result but the last, counted through; columns are the last one. `block` points at element (row0, column0)
+  // of the product. Writes the kernel's outputs; any thread may call it for its own block.
+  void run(const device::LaunchArgs& args, const void* block, int64_t row0, int64_t row1, int64_t column0, int64_t column1) const;
+
+ private:
+  Stage stage_;
+  size_t inputs_ = 0, outputs_ = 0;
+  int64_t row_step_ = 0;
+  size_t element_bytes_ = 0;
+};
+
+}  // namespace tandem::cpu
