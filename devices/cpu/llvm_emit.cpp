@@ -70,6 +70,7 @@ class Emitter final : LaneValues {
     axis_values_.assign(static_cast<size_t>(std::max(axes_, 1)), nullptr);
     axis_depth_.assign(static_cast<size_t>(std::max(axes_, 1)), 0);
     vector_axis_ = schedule_.mode == Mode::Along ? axes_ - 1 : schedule_.mode == Mode::ScanAlong ? -1 : outputs_ - 1;
+    if (kernel_.loops.reduction) reduction_ = &*kernel_.loops.reduction;
 
     Place entry;
     entry.block = new_block("entry");
@@ -193,6 +194,7 @@ class Emitter final : LaneValues {
     }
     switch (schedule_.mode) {
       case Mode::Along: along(row); break;
+      case Mode::Row: row_by_row(row); break;
       case Mode::ScanAlong: scan_along(row); break;
       default: columns(row); break;
     }
@@ -292,18 +294,50 @@ class Emitter final : LaneValues {
     close_loop(cells, row, cell, b_.getInt64(1), {});
   }
 
+  // A row stays in the first cache while its reductions, and then its results, walk over it.
+  void row_by_row(Place& row) {
+    row_depth_ = row.depth;
+    row_state_.clear();
+    for (const ir::Reduction& r : kernel_.loops.row_reductions) {
+      reduction_ = &r;
+      std::vector<Value*> state = along_axis(row, outputs_ - 1, function_->getArg(5), identities(row, true));
+      for (Value* v : across_lanes(row, state)) row_state_.push_back(v);
+    }
+    const size_t whole = kernel_.loops.results.size() - static_cast<size_t>(kernel_.loops.row_results);
+    if (whole > 0)
+      vector_loop(row, b_.getInt64(0), function_->getArg(5), {}, [&](Place& p, Value* column, const std::vector<Value*>&) {
+        set_axis(outputs_ - 1, column, p);
+        store_results(p, {});
+        return std::vector<Value*>{};
+      });
+    std::vector<Value*> values;
+    for (size_t o = whole; o < kernel_.loops.results.size(); ++o) values.push_back(single(kernel_.loops.results[o], row));
+    at(row);
+    Value* index = b_.getInt64(0);
+    for (int j = 0; j + 1 < outputs_; ++j) index = b_.CreateAdd(b_.CreateMul(index, extent_value(j)), axis_value(j));
+    for (size_t o = whole; o < kernel_.loops.results.size(); ++o) {
+      const DType t = kernel_.loops.results[o].dtype();
+      Value* address = b_.CreateGEP(memory_type(t), pointers_[kernel_.inputs.size() + o], index);
+      b_.CreateAlignedStore(to_memory(values[o - whole], t), address, natural(t));
+    }
+  }
+
+  // Combines all elements along one axis into `state`, lanes side by side.
+  std::vector<Value*> along_axis(Place& p, int axis, Value* end, std::vector<Value*> state) {
+    at(p);
+    Value* begin = schedule_.unroll > 1 ? along_several(p, axis, end, state) : b_.getInt64(0);
+    return vector_loop(p, begin, end, state, [&](Place& q, Value* i, const std::vector<Value*>& s) {
+      set_axis(axis, i, q);
+      return combine(q, s, elements(q), true);
+    });
+  }
+
   // Loops over the reduce axes from `axis` on; in Along mode the last one is a vector loop that combines by itself.
   template <class F> std::vector<Value*> reduce(Place& p, int axis, std::vector<Value*> state, F innermost) {
     if (axis == axes_) return innermost(p, state);
     Value* end = axis == outputs_ && kernel_.loops.reduction->limit ? single(kernel_.loops.reduction->limit, p) : extent_value(axis);
     at(p);
-    if (schedule_.mode == Mode::Along && axis == axes_ - 1) {
-      Value* begin = schedule_.unroll > 1 ? along_several(p, end, state) : b_.getInt64(0);
-      return vector_loop(p, begin, end, state, [&](Place& q, Value* i, const std::vector<Value*>& s) {
-        set_axis(axis, i, q);
-        return combine(q, s, elements(q), true);
-      });
-    }
+    if (schedule_.mode == Mode::Along && axis == axes_ - 1) return along_axis(p, axis, end, state);
     Place inner;
     Loop l = open_loop(p, inner, b_.getInt64(0), end, state);
     inner.vector = p.vector;
@@ -314,7 +348,7 @@ class Emitter final : LaneValues {
   }
 
   // Several independent states, so that one combination need not wait for the one before; joined at the end of the axis.
-  Value* along_several(Place& p, Value* end, std::vector<Value*>& state) {
+  Value* along_several(Place& p, int axis, Value* end, std::vector<Value*>& state) {
     const int count = schedule_.unroll;
     const size_t components = state.size();
     std::vector<Value*> several = state;
@@ -324,7 +358,7 @@ class Emitter final : LaneValues {
     Place inner;
     Loop l = open_loop(p, inner, b_.getInt64(0), middle, several);
     inner.vector = true;
-    set_axis(axes_ - 1, l.index, inner);
+    set_axis(axis, l.index, inner);
     several = combine_several(inner, {l.carried.begin(), l.carried.end()}, count);
     several = close_loop(l, p, inner, b_.getInt64(static_cast<uint64_t>(lanes_ * count)), several);
     state = part(several, 0, components);
@@ -361,20 +395,22 @@ class Emitter final : LaneValues {
   // ---- reductions ----
   std::vector<Value*> identities(Place& p, bool lanes) {
     std::vector<Value*> r;
-    for (const Scalar& s : kernel_.loops.reduction->identity) r.push_back(lanes ? splat_at(p, single(s, p)) : single(s, p));
+    for (const Scalar& s : reduction_->identity) r.push_back(lanes ? splat_at(p, single(s, p)) : single(s, p));
     return r;
   }
   std::vector<Value*> elements(Place& p) {
     std::vector<Value*> r;
-    for (const Scalar& s : kernel_.loops.reduction->element) r.push_back(p.vector ? vectored(s, p) : single(s, p));
+    for (const Scalar& s : reduction_->element) r.push_back(p.vector ? vectored(s, p) : single(s, p));
     return r;
   }
   // In a tail along the reduce axis, lanes that do not exist keep their state.
   std::vector<Value*> combine(Place& p, const std::vector<Value*>& left, const std::vector<Value*>& right, bool lanes) {
     Combination c{left, right, {}, lanes};
     std::vector<Value*> r;
-    for (const Scalar& s : kernel_.loops.reduction->combine) r.push_back(with_state(s, p, c));
-    if (p.mask && schedule_.mode == Mode::Along) {
+    combining_ = true;
+    for (const Scalar& s : reduction_->combine) r.push_back(with_state(s, p, c));
+    combining_ = false;
+    if (p.mask && (schedule_.mode == Mode::Along || schedule_.mode == Mode::Row)) {
       at(p);
       for (size_t i = 0; i < r.size(); ++i) r[i] = b_.CreateSelect(p.mask, r[i], left[i]);
     }
@@ -397,25 +433,28 @@ class Emitter final : LaneValues {
   // ---- expressions ----
   struct Uses {
     uint64_t axes = 0;
-    bool state = false;
+    bool state = false;  // the accumulators of a combination or of the one reduction, which belong to one moment
+    bool row = false;    // the results of reductions along the row, which are there for the rest of it
   };
   Uses uses(const Scalar& s) {
-    if (auto it = uses_.find(s.get()); it != uses_.end()) return it->second;
+    auto& known = uses_[combining_ ? 1 : 0];
+    if (auto it = known.find(s.get()); it != known.end()) return it->second;
     Uses u;
     if (s->prim == Prim::Axis) u.axes = uint64_t{1} << s->index;
-    if (s->prim == Prim::Acc || s->prim == Prim::Right) u.state = true;
+    if (s->prim == Prim::Acc || s->prim == Prim::Right) (schedule_.mode == Mode::Row && !combining_ ? u.row : u.state) = true;
     for (const Scalar& x : s->in) {
       const Uses v = uses(x);
       u.axes |= v.axes;
       u.state |= v.state;
+      u.row |= v.row;
     }
-    uses_.emplace(s.get(), u);
+    known.emplace(s.get(), u);
     return u;
   }
   bool varies(const Scalar& s) { return vector_axis_ >= 0 && (uses(s).axes >> vector_axis_ & 1); }
 
   Place& home(const Scalar& s, Place& p) {
-    int depth = 0;
+    int depth = uses(s).row ? row_depth_ : 0;
     for (uint64_t axes = uses(s).axes, j = 0; axes; axes >>= 1, ++j)
       if (axes & 1) depth = std::max(depth, axis_depth_[j]);
     Place* q = &p;
@@ -493,6 +532,7 @@ class Emitter final : LaneValues {
     switch (s->prim) {
       case Prim::Const: return constant(*s);
       case Prim::Extent: return params_[static_cast<size_t>(s->index)];
+      case Prim::Acc: return row_state_.at(static_cast<size_t>(s->index));
       case Prim::Axis: {
         Value* v = axis_value(s->index);
         return lanes ? b_.CreateAdd(b_.CreateVectorSplat(lanes_, v), lane_numbers(b_.getInt64Ty())) : v;
@@ -566,7 +606,8 @@ class Emitter final : LaneValues {
     Combination c{state, state, {}, p.vector};
     // All are computed before the first is stored: an output may lie where an input is read.
     std::vector<Value*> values;
-    for (const Scalar& s : kernel_.loops.results) {
+    const size_t whole = kernel_.loops.results.size() - static_cast<size_t>(kernel_.loops.row_results);
+    for (const Scalar& s : std::span(kernel_.loops.results).first(whole)) {
       Value* v = with_state(s, p, c);
       at(p);
       values.push_back(to_memory(v, s.dtype()));
@@ -591,7 +632,11 @@ class Emitter final : LaneValues {
   std::vector<Value*> pointers_, params_, axis_values_;
   std::vector<int> axis_depth_;
   Value* nowhere_ = nullptr;
-  std::unordered_map<const ScalarNode*, Uses> uses_;
+  const ir::Reduction* reduction_ = nullptr;  // the one being emitted
+  bool combining_ = false;                    // inside its `combine`, whose Acc means its own state
+  int row_depth_ = 0;
+  std::vector<Value*> row_state_;  // what the reductions along the row gave so far
+  std::unordered_map<const ScalarNode*, Uses> uses_[2];
 };
 
 llvm::TargetMachine& machine(const Target& t) {

@@ -58,6 +58,20 @@ Schedule schedule(const codegen::LoopKernel& k, int lanes) {
 
   Survey survey;
   for (const Scalar& r : k.loops.results) survey.visit(r);
+  if (!k.loops.row_reductions.empty()) {
+    s.mode = Mode::Row;
+    s.columns_divide = false;
+    s.unroll = s.columns >= int64_t{kMostUnroll} * lanes ? kMostUnroll : 1;
+    s.work_per_column = survey.cost + 1;
+    for (const ir::Reduction& r : k.loops.row_reductions) {
+      Survey elements;
+      for (const Scalar& e : r.element) elements.visit(e);
+      for (const Scalar& c : r.combine) elements.visit(c);
+      s.work_per_column += elements.cost + 1;
+      if (elements.cost > kUnrollBelowCost) s.unroll = 1;
+    }
+    return s;
+  }
   if (!k.loops.reduction) {
     s.work_per_column = survey.cost + 1;
     for (const ir::ScalarNode* l : survey.loads)

@@ -12,6 +12,7 @@ enum class Mode : uint8_t {
   Along,      // reduction; lanes lie along the last reduce axis and are combined at the end
   Scan,       // scan along an outer axis; lanes lie along the last output axis
   ScanAlong,  // scan along the last axis, one element after the other
+  Row,        // reductions along the last output axis, then results; lanes lie along it
 };
 
 // Rows are all output axes but the last (and but the scanned one), flattened; columns are the last output axis.

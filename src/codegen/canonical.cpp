@@ -22,7 +22,7 @@ class Canonicalizer {
  public:
   Canonicalizer(const ir::Loops& loops, const Bindings& bindings, std::span<const Operand> in, Columns columns)
       : loops_(loops), bindings_(bindings), in_(in), outputs_(loops.extents.size()) {
-    if (columns == Columns::Kept) kept_axis_ = static_cast<int>(outputs_) - 1;
+    if (columns == Columns::Kept || !loops.row_reductions.empty()) kept_axis_ = static_cast<int>(outputs_) - 1;
     for (const Dim& d : loops.extents) extents_.push_back(d.eval(bindings));
     if (loops.reduction)
       for (const Dim& d : loops.reduction->extents) extents_.push_back(d.eval(bindings));
@@ -57,6 +57,12 @@ class Canonicalizer {
       if (loops_.reduction->limit) r.limit = index(loops_.reduction->limit);
       k.loops.reduction = std::move(r);
     }
+    for (const ir::Reduction& row : loops_.row_reductions) {
+      ir::Reduction r = row;
+      for (Scalar& s : r.element) s = value(s);
+      k.loops.row_reductions.push_back(std::move(r));
+    }
+    k.loops.row_results = loops_.row_results;
     for (const Scalar& s : loops_.results) k.loops.results.push_back(value(s));
     k.key = ir::str(k.loops);
     k.key += cat(" in ", k.inputs.size());  // outputs come behind the inputs, also behind one that is not read
@@ -75,6 +81,8 @@ class Canonicalizer {
       for (const Scalar& s : loops_.reduction->element) f(s);
       if (loops_.reduction->limit) pin(loops_.reduction->limit);
     }
+    for (const ir::Reduction& r : loops_.row_reductions)
+      for (const Scalar& s : r.element) f(s);
     for (const Scalar& s : loops_.results) f(s);
   }
 

@@ -70,6 +70,7 @@ class Machine {
       combine_ = compile(r.combine, left_);
       if (r.limit) limit_ = compile(std::span(&r.limit, 1), left_);
     }
+    for (const ir::Reduction& r : loops_.row_reductions) compile_row(r);
     results_ = compile(loops_.results, state_);
     memory_.resize(static_cast<size_t>(register_count_) * kLanes);
     for (const auto& [reg, value] : constants_) fill_constant(reg, value);
@@ -78,6 +79,7 @@ class Machine {
   void run() {
     outputs_ = count(source_.extents);
     if (outputs_ == 0) return;
+    if (!loops_.row_reductions.empty()) return rows();
     if (!loops_.reduction) return map();
     if (loops_.scan_axis >= 0) return scan();
     const int64_t reduced = count(source_.reduce_extents);
@@ -89,6 +91,11 @@ class Machine {
   struct Phase {
     std::vector<Step> steps;
     std::vector<int> results;  // a register for each root
+  };
+  struct RowPhase {
+    Phase identity, element, combine;
+    std::vector<int> left, right, state;
+    std::vector<DType> types;
   };
   struct Constant {
     DType type;
@@ -112,6 +119,25 @@ class Machine {
     for (const Scalar& s : ir::post_order(shared)) done.emplace(s.get(), leaf(*s, acc) ? leaf_register_ : step(*s, done, phase));
     for (const Scalar& root : shared) phase.results.push_back(done.at(root.get()));
     return phase;
+  }
+
+  // A reduction along rows: its elements see the states of those before it, which its own joins.
+  void compile_row(const ir::Reduction& r) {
+    RowPhase p;
+    for (size_t k = 0; k < r.element.size(); ++k) {
+      p.left.push_back(new_register());
+      p.right.push_back(new_register());
+    }
+    p.identity = compile(r.identity, p.left);
+    p.element = compile(r.element, state_);
+    right_ = p.right;
+    p.combine = compile(r.combine, p.left);
+    for (size_t k = 0; k < r.element.size(); ++k) {
+      p.types.push_back(r.element[k].dtype());
+      p.state.push_back(new_register());
+    }
+    state_.insert(state_.end(), p.state.begin(), p.state.end());
+    rows_.push_back(std::move(p));
   }
 
   bool leaf(const ir::ScalarNode& n, const std::vector<int>& acc) {
@@ -234,9 +260,9 @@ class Machine {
     });
   }
 
-  // Lane i goes to output element offset(i).
-  template <class F> void store(int64_t n, F offset) {
-    for (size_t o = 0; o < loops_.results.size(); ++o)
+  // Lane i goes to output element offset(i), for all outputs or some.
+  template <class F> void store(int64_t n, F offset, size_t first = 0, size_t last = SIZE_MAX) {
+    for (size_t o = first; o < std::min(last, loops_.results.size()); ++o)
       dispatch(loops_.results[o].dtype(), [&](auto zero) {
         using T = decltype(zero);
         const auto* r = at<interpreter::Register<T>>(results_.results[o]);
@@ -282,6 +308,43 @@ class Machine {
       set_axes(axes, source_.extents, p, n);
       run(results_, n);
       store(n, [p](int64_t i) { return p + i; });
+    }
+  }
+
+  void rows() {
+    const std::vector<int> axes = output_axes(), outer(axes.begin(), axes.end() - 1), inner{axes.back()};
+    const std::vector<int64_t> outer_extents(source_.extents.begin(), source_.extents.end() - 1);
+    const int64_t length = source_.extents.back();
+    const size_t whole = loops_.results.size() - static_cast<size_t>(loops_.row_results);
+    const auto walk = [&](auto f) {
+      for (int64_t e = 0; e < length; e += kLanes) {
+        const int64_t n = std::min(kLanes, length - e);
+        set_axes(inner, std::span(&length, 1), e, n);
+        f(e, n);
+      }
+    };
+    for (int64_t row = 0; row < outputs_ / length; ++row) {
+      set_point(outer, outer_extents, row, kLanes);
+      for (const RowPhase& p : rows_) {
+        run(p.identity, 1);
+        for (size_t k = 0; k < p.left.size(); ++k) copy(p.left[k], p.identity.results[k], 1);
+        walk([&](int64_t, int64_t n) {
+          run(p.element, n);
+          for (int64_t i = 0; i < n; ++i) {
+            for (size_t k = 0; k < p.left.size(); ++k) take_lane(p.types[k], p.right[k], 0, p.element.results[k], i);
+            run(p.combine, 1);
+            for (size_t k = 0; k < p.left.size(); ++k) copy(p.state[k], p.combine.results[k], 1);
+            for (size_t k = 0; k < p.left.size(); ++k) copy(p.left[k], p.state[k], 1);
+          }
+        });
+        for (size_t k = 0; k < p.left.size(); ++k)
+          for (int64_t i = 0; i < kLanes; ++i) take_lane(p.types[k], p.state[k], i, p.left[k], 0);
+      }
+      walk([&](int64_t e, int64_t n) {
+        run(results_, n);
+        store(n, [&](int64_t i) { return row * length + e + i; }, 0, whole);
+      });
+      store(1, [&](int64_t) { return row; }, whole);
     }
   }
 
@@ -423,6 +486,7 @@ class Machine {
   std::vector<std::pair<int, Constant>> constants_;
   std::vector<int> left_, right_, next_, state_;  // accumulators inside `combine`, and what results see
   Phase identity_, elements_, combine_, limit_, results_;
+  std::vector<RowPhase> rows_;
   std::vector<uint64_t> memory_;
 };
 

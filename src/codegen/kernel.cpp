@@ -2,6 +2,8 @@
 // cut depends on the extents alone, never on the machine: the bits stay the same.
 #include "codegen/kernel.hpp"
 
+#include "ir/compose.hpp"
+
 namespace tandem::codegen {
 namespace {
 
@@ -14,7 +16,7 @@ constexpr int64_t kMaxBlocks = 256;
 
 // How many blocks reduce axis 0 is cut into; 1 when it is not worth it.
 int64_t block_count(const ir::Loops& loops, const Bindings& bindings) {
-  if (!loops.reduction || loops.reduction->extents.empty()) return 1;
+  if (!loops.reduction || loops.reduction->extents.empty() || loops.scan_axis >= 0) return 1;
   int64_t outputs = 1, inner = 1;
   for (const Dim& d : loops.extents) outputs *= d.eval(bindings);
   const int64_t first = loops.reduction->extents[0].eval(bindings);
@@ -84,6 +86,82 @@ ir::Attrs bound_attrs(const ir::Attrs& attrs, const Bindings& bindings) {
   return bound;
 }
 
+// Whether index j of every load of each input is the output's own element, in memory that lies as the output does.
+std::vector<bool> own_elements(const ir::Loops& loops, const Bindings& bindings, std::span<const Operand> in) {
+  std::vector<bool> own(in.size(), true);
+  Shape space;
+  for (const Dim& d : loops.extents) space.push_back(d.eval(bindings));
+  const auto refuse = [&](std::span<const Scalar> roots) {
+    for (const Scalar& s : ir::post_order(roots))
+      if (s->prim == ir::Prim::Load && static_cast<size_t>(s->index) < own.size()) own[static_cast<size_t>(s->index)] = false;
+  };
+  const auto look = [&](std::span<const Scalar> roots) {
+    for (const Scalar& s : ir::post_order(roots)) {
+      if (s->prim != ir::Prim::Load || static_cast<size_t>(s->index) >= own.size()) continue;
+      const Operand& o = in[static_cast<size_t>(s->index)];
+      // Axes of 1 do not count: both then walk the same elements in the same order.
+      size_t next = 0;
+      bool same = o.is_dense();
+      for (size_t d = 0; same && d < o.shape.size(); ++d) {
+        if (o.shape[d] == 1) continue;
+        while (next < space.size() && space[next] == 1) ++next;
+        same = next < space.size() && space[next] == o.shape[d] && s->in[d]->prim == ir::Prim::Axis &&
+               s->in[d]->index == static_cast<int>(next);
+        ++next;
+      }
+      while (next < space.size() && space[next] == 1) ++next;
+      if (!same || next != space.size()) own[static_cast<size_t>(s->index)] = false;
+    }
+  };
+  if (loops.reduction) refuse(loops.reduction->element);
+  if (loops.scan_axis >= 0) refuse(loops.results);
+  for (const ir::Reduction& r : loops.row_reductions) look(r.element);
+  look(loops.results);
+  return own;
+}
+
+// One stage, or two.
+void add_stages(Kernel& k, const ir::Loops& loops, const Bindings& bindings) {
+  k.replaceable = own_elements(loops, bindings, k.in);
+  if (const int64_t blocks = block_count(loops, bindings); blocks > 1) return split(k, loops, bindings, blocks);
+  std::vector<DType> out;
+  for (const Operand& o : k.out) out.push_back(o.dtype);
+  k.stages.push_back(canonical(loops, bindings, k.in, out));
+}
+
+ir::Loops bound_loops(ir::Loops l, const Bindings& bindings) {
+  for (Dim& d : l.extents) d = Dim(d.eval(bindings));
+  for (Scalar& r : l.results)
+    r = ir::rewrite(r, [&](const Scalar& x) -> Scalar {
+      return x->prim == ir::Prim::Extent ? ir::constant_int(DType::I64, x->dim.eval(bindings)) : Scalar();
+    });
+  return l;
+}
+
+// A product with its elementwise end: stage 0 is the product, stage 1 the end.
+void add_product(Kernel& k, const ir::Graph& body, const Bindings& bindings) {
+  const ir::Node& product = body.nodes[static_cast<size_t>(ir::product_node(body))];
+  k.op = product.op;
+  k.attrs = bound_attrs(product.attrs, bindings);
+  std::vector<ir::TensorType> in_types;
+  for (size_t i = 0; i < product.inputs.size(); ++i) {
+    TANDEM_CHECK(product.inputs[i] == body.inputs[i], "the operands of a fused product are not the body's first inputs");
+    in_types.push_back(body.type(product.inputs[i]));
+  }
+  const DType t = product.types[0].dtype;
+  k.end = End{bound_loops(ir::compose(body, ir::Form::End), bindings), product.inputs.size(),
+              Operand::dense(t, bind(product.types[0].dims, bindings))};
+  k.partials.push_back(k.end->product);
+  k.stages.push_back(canonical(ir::loops_of(*product.op, in_types, product.attrs, product.types), bindings, k.in, {&t, 1}));
+  std::vector<Operand> all = k.in;
+  all.push_back(k.end->product);
+  std::vector<DType> out;
+  for (const Operand& o : k.out) out.push_back(o.dtype);
+  k.stages.push_back(canonical(k.end->loops, {}, all, out));
+  k.replaceable = own_elements(k.end->loops, {}, k.in);
+  std::fill_n(k.replaceable.begin(), k.end->op_inputs, false);
+}
+
 }  // namespace
 
 size_t Kernel::partial_offset(size_t i) const {
@@ -97,18 +175,20 @@ Kernel make_kernel(const ir::OpDef& op, const ir::Attrs& attrs, std::span<const 
                    std::span<const ir::TensorType> out_types, const Bindings& bindings, std::span<const Operand> in) {
   Kernel k;
   k.op = &op;
-  k.attrs = bound_attrs(attrs, bindings);
   k.in.assign(in.begin(), in.end());
   for (const ir::TensorType& t : out_types) k.out.push_back(Operand::dense(t.dtype, bind(t.dims, bindings)));
-  if (!op.body && !op.loops) return k;
-  const ir::Loops loops = ir::loops_of(op, in_types, attrs, out_types);
-  if (const int64_t blocks = block_count(loops, bindings); blocks > 1) {
-    split(k, loops, bindings, blocks);
-  } else {
-    std::vector<DType> out;
-    for (const Operand& o : k.out) out.push_back(o.dtype);
-    k.stages.push_back(canonical(loops, bindings, k.in, out));
+  if (op.name == "fused") {
+    const ir::Graph& body = *attrs.get<ir::Graphs>("body").at(0);
+    const ir::Form form = ir::parse_form(attrs.get<std::string>("form"));
+    if (form == ir::Form::End)
+      add_product(k, body, bindings);
+    else
+      add_stages(k, ir::compose(body, form), bindings);
+    return k;
   }
+  k.attrs = bound_attrs(attrs, bindings);
+  k.replaceable.assign(in.size(), false);
+  if (op.body || op.loops) add_stages(k, ir::loops_of(op, in_types, attrs, out_types), bindings);
   return k;
 }
 

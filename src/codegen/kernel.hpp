@@ -49,13 +49,15 @@ struct Kernel {
   std::optional<End> end;          // then stage 0 gives the product as a partial, and stage 1 is the end
   std::vector<LoopKernel> stages;  // none for `evaluate` rows; two when there is an end, or a long reduction is split into blocks
   std::vector<Operand> partials;   // what stage 0 hands to stage 1
-  size_t partial_bytes() const;    // each partial starts at a multiple of kAlignment
+  // One an input: whether an output of as many bytes may take its place, because each element is read only where it is written.
+  std::vector<bool> replaceable;
+  size_t partial_bytes() const;  // each partial starts at a multiple of kAlignment
   size_t partial_offset(size_t i) const;
 };
 inline constexpr size_t kAlignment = 64;
 inline size_t align_up(size_t n) { return (n + kAlignment - 1) / kAlignment * kAlignment; }
 
-// The kernel of one node. Types are bound by `bindings`; `in` says how inputs lie.
+// The kernel of one node, which may be a fused body. Types are bound by `bindings`; `in` says how inputs lie.
 Kernel make_kernel(const ir::OpDef& op, const ir::Attrs& attrs, std::span<const ir::TensorType> in_types,
                    std::span<const ir::TensorType> out_types, const Bindings& bindings, std::span<const Operand> in);
 

@@ -45,7 +45,8 @@ class Runner {
   }
 
  private:
-  char* at(const Slot& s) const {
+  char* at(const Slot& s) const { return start(s) + s.shift; }
+  char* start(const Slot& s) const {
     switch (s.base) {
       case Slot::Base::Arena: return arena_ + s.offset;
       case Slot::Base::Input: return static_cast<char*>(inputs_[s.index]) + s.offset;

@@ -65,6 +65,9 @@ std::string str(const Loops& l) {
         " reduce " + tandem::str(r.extents) + " element " + str(r.element) + " identity " + str(r.identity) + " combine " + str(r.combine);
     if (r.limit) out += " limit " + str(r.limit);
   }
+  for (const Reduction& r : l.row_reductions)
+    out += " row element " + str(r.element) + " identity " + str(r.identity) + " combine " + str(r.combine);
+  if (l.row_results) out += " row results " + std::to_string(l.row_results);
   return out + " results " + str(l.results);
 }
 

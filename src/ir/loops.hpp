@@ -21,8 +21,12 @@ struct Reduction {
 struct Loops {
   Dims extents;  // output space; every output has this shape
   std::optional<Reduction> reduction;
-  int scan_axis = -1;           // >= 0: no reduce axes; Acc is the combination of the elements 0..i along this output axis
+  int scan_axis = -1;  // >= 0: no reduce axes; Acc is the combination of the elements 0..i along this output axis
+  // Reductions along the last output axis, one after the other (softmax: the largest, then the sum). They have no axes of their own, and
+  // their components are counted through: Acc(k), in the elements of later ones and in `results`, is the same for a whole row.
+  std::vector<Reduction> row_reductions = {};
   std::vector<Scalar> results;  // one an output, over output Axis, Load and Acc
+  int row_results = 0;          // so many of the last results have one element a row; they do not use the last axis
 };
 
 enum class Fold : uint8_t { Sum, Product, Min, Max, And, Or };

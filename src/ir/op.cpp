@@ -312,7 +312,6 @@ Ints OpCall::axes(std::string_view attr, int rank) const {
 const OpDef& OpTable::add(OpDef row) {
   row.signature = parse_signature(row.sig);
   check_row(row);
-  if (row.body) row.traits |= kInplace;
   const std::lock_guard lock(mutex_);
   if (by_name_.contains(row.name)) user_error("op '", row.name, "' is there already");
   row.id = static_cast<int>(rows_.size());

@@ -140,7 +140,7 @@ enum Trait : uint32_t {
   kNotDifferentiable = 1 << 2,  // asking for its gradient is an error that names the op
   kZeroGradient = 1 << 3,       // piecewise constant: gradient is zero (floor, comparisons)
   kCommutative = 1 << 4,
-  kInplace = 1 << 5,  // set by the table for every row with a body: output may take the place of an equal-typed input
+  kProduct = 1 << 5,  // sums of products that libraries compute best: fusion adds an elementwise end, and nothing before
 };
 
 struct Tolerance {

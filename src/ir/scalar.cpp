@@ -516,7 +516,8 @@ std::vector<Scalar> rewrite(std::span<const Scalar> roots, const RewriteFn& f) {
       changed = changed || in.back().get() != operand.get();
     }
     const Scalar rebuilt = changed ? with_operands(s, std::move(in)) : s;
-    const Scalar replaced = f(rebuilt);
+    // Folding may give an operand back, which f has seen already: a load must not be replaced twice.
+    const Scalar replaced = rebuilt->prim == s->prim ? f(rebuilt) : Scalar();
     done.emplace(s.get(), replaced ? replaced : rebuilt);
   }
   std::vector<Scalar> out;

@@ -387,6 +387,7 @@ Rows convolution_rows() {
        .doc =
            "Convolution of [batch, spatial, channels] with a kernel [spatial, channels / groups, filters], in one to three spatial axes, "
            "with padding (or, when negative, cutting) on both sides, steps, and gaps within kernel and input.",
+       .traits = kProduct,
        .infer = infer_general_conv,
        .loops = general_conv_loops,
        .vjp = general_conv_vjp,

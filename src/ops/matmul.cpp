@@ -277,6 +277,7 @@ Rows matmul_rows() {
        .doc =
            "The matrix product over the last two axes, with the batch axes broadcast; a 1-D operand is a row on the left and a column on "
            "the right. `dtype` widens the result, so that int8 products may be summed in int32.",
+       .traits = kProduct,
        .infer = infer_matmul,
        .loops = matmul_loops,
        .vjp = matmul_vjp,

@@ -55,6 +55,14 @@ std::vector<Expr> custom_gradient_vjp(const GradCall& c) {
   return grads;
 }
 
+// --- fused -----------------------------------------------------------------------------------------------------------------
+
+std::vector<TensorType> infer_fused(const OpCall& call) {
+  const Graph& body = one_graph(call, "body");
+  check_inputs(call, "body", body, call.in);
+  return body.output_types();
+}
+
 }  // namespace
 
 Rows structural_rows() {
@@ -89,6 +97,11 @@ Rows structural_rows() {
        .infer = infer_custom_gradient,
        .decompose = decompose_custom_gradient,
        .vjp = custom_gradient_vjp},
+      {.name = "fused",
+       .sig = "(xs: own...; body: graphs, form: string) -> custom",
+       .doc = "The nodes of the graph `body` as one kernel; `form` says how they go together (map, reduce, row or end). Made by fusion.",
+       .traits = kStructural,
+       .infer = infer_fused},
   };
 }
 

@@ -68,6 +68,7 @@ ir::Graph run_pipeline(const ir::OpTable& table, const ir::Graph& graph) {
   return Pipeline(table, graph)
       .step(
           "expand", ir::Stage::Expanded, [&](const ir::Graph& g) { return expand(table, g); }, /*optional=*/false)
+      .step("fuse", ir::Stage::Expanded, [&](const ir::Graph& g) { return fuse(table, g); })
       .finish();
 }
 

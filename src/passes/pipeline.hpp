@@ -11,4 +11,7 @@ ir::Graph run_pipeline(const ir::OpTable& table, const ir::Graph& graph);
 // Replaces every node whose row has a decomposition, until none is left; sub-graphs too.
 ir::Graph expand(const ir::OpTable& table, const ir::Graph& graph);
 
+// Groups nodes into kernels: node `fused`; sub-graphs too.
+ir::Graph fuse(const ir::OpTable& table, const ir::Graph& graph);
+
 }  // namespace tandem::passes

@@ -1,4 +1,4 @@
-// Lowers an expanded graph with bound symbols to steps and places. Order is the graph's own; a value that dies gives its place to the next.
+// Lowers an expanded graph with bound symbols to steps and places. A value that dies gives its place to the next.
 #include "plan/plan.hpp"
 
 #include <algorithm>
@@ -6,7 +6,9 @@
 #include <numeric>
 
 #include "base/text.hpp"
+#include "codegen/view.hpp"
 #include "ops/table.hpp"
+#include "plan/order.hpp"
 
 namespace tandem::plan {
 namespace {
@@ -32,7 +34,7 @@ class Planner {
   Plan run() {
     plan_.bindings = request_.bindings;
     survey();
-    for (size_t i = 0; i < graph_.nodes.size(); ++i) lower(static_cast<int32_t>(i));
+    for (int32_t n : order(graph_, request_.donations, [&](Value v) { return bytes_of(v); })) lower(n);
     finish_outputs();
     donate();
     place();
@@ -77,14 +79,11 @@ class Planner {
     int storage;
     int32_t value;
     size_t bytes;
+    size_t shift = 0;
   };
   struct Draft {
     std::vector<Use> reads, writes, others;
     int scratch = -1;
-    // For the choice of results in place: the values read, and the element size and shape of the (only) result.
-    std::vector<Value> read_values;
-    Shape result_shape;
-    size_t result_size = 0;
   };
   int32_t value_id(Value v) {
     auto [it, fresh] = value_ids_.try_emplace(v, static_cast<int32_t>(value_ids_.size()));
@@ -96,7 +95,8 @@ class Planner {
   Use read(Value v) {
     Storage& s = storage(v);
     s.last = std::max(s.last, step_index());
-    return {storage_of_.at(v), value_id_at_.at(storage_of_.at(v)), bytes_of(v)};
+    const auto view = views_.find(v);
+    return {storage_of_.at(v), value_id_at_.at(storage_of_.at(v)), s.slot.bytes, view == views_.end() ? 0 : view->second.shift};
   }
   Use write(int id, int32_t value, size_t bytes) {
     Storage& s = storages_[static_cast<size_t>(id)];
@@ -117,8 +117,13 @@ class Planner {
   }
 
   // ---- nodes ----
-  Operand operand(Value v) {
-    if (auto it = input_index_.find(v); it != input_index_.end()) return plan_.inputs[it->second];
+  // How a value lies where it is not dense: inputs as they are given, and movement that is only a way to walk.
+  struct Lying {
+    Operand operand;
+    size_t shift = 0;  // bytes from the storage's start to the first element
+  };
+  Operand operand(Value v) const {
+    if (const auto it = views_.find(v); it != views_.end()) return it->second.operand;
     return Operand::dense(graph_.type(v).dtype, shape_of(v));
   }
 
@@ -128,6 +133,7 @@ class Planner {
     if (n.op->name == "input") return lower_input(v);
     if (n.op->name == "constant") return lower_constant(n, v);
     if (n.op->has(ir::kView)) return lower_view(n, v);
+    if (lower_movement(n, v)) return;
     if (n.op->name == "branch") return lower_branch(n, index);
     if (n.op->name == "while") return lower_while(n, index);
     if (n.op->name == "scan") return lower_scan(n, index);
@@ -137,7 +143,7 @@ class Planner {
   void lower_input(Value v) {
     const auto it = std::find(graph_.inputs.begin(), graph_.inputs.end(), v);
     const auto i = static_cast<size_t>(it - graph_.inputs.begin());
-    input_index_[v] = i;
+    if (!plan_.inputs[i].is_dense()) views_[v] = {plan_.inputs[i], 0};
     const int id = fixed_storage(Slot::Base::Input, static_cast<int32_t>(i), bytes_of(v));
     storage_of_[v] = id;
     value_id_at_[id] = value_id(v);
@@ -158,16 +164,30 @@ class Planner {
     storage_of_[v] = storage_of_.at(source);
   }
 
-  // Views, host routines and sub-plans want dense operands; a strided input is copied for them, once.
+  // A transpose, broadcast or slice is its operand's bytes, walked in other steps. Who cannot walk so asks for a dense copy.
+  bool lower_movement(const Node& n, Value v) {
+    if (!n.op->loops || n.inputs.size() != 1 || n.types.size() != 1 || bytes_of(v) == 0) return false;
+    const std::vector<ir::TensorType> in{graph_.type(n.inputs[0])};
+    const Operand source = operand(n.inputs[0]);
+    const auto view = codegen::as_view(ir::loops_of(*n.op, in, n.attrs, n.types), request_.bindings, source);
+    if (!view) return false;
+    const auto it = views_.find(n.inputs[0]);
+    const size_t shift = it == views_.end() ? 0 : it->second.shift;
+    storage_of_[v] = storage_of_.at(n.inputs[0]);
+    views_[v] = {view->operand, shift + static_cast<size_t>(view->offset) * size_of(source.dtype)};
+    return true;
+  }
+
+  // Views, host routines and sub-plans want dense operands; what lies otherwise is copied for them, once.
   Value dense(Value v) {
-    const auto it = input_index_.find(v);
-    if (it == input_index_.end() || plan_.inputs[it->second].is_dense()) return v;
+    const auto it = views_.find(v);
+    if (it == views_.end() || (it->second.operand.is_dense() && it->second.shift == 0 && storage(v).slot.bytes == bytes_of(v))) return v;
     const Value copy{-2 - v.node, v.out};  // a value of ours, beside the graph's
     if (storage_of_.contains(copy)) return copy;
     const ir::OpDef& op = ops::table().at("identity");
     codegen::Kernel k;
     k.op = &op;
-    k.in = {plan_.inputs[it->second]};
+    k.in = {it->second.operand};
     k.out = {Operand::dense(k.in[0].dtype, k.in[0].shape)};
     ir::Loops loops;
     loops.extents = to_dims(k.in[0].shape);
@@ -193,10 +213,18 @@ class Planner {
     return {storage_of_.at(d), value_id_at_.at(storage_of_.at(d)), bytes_of(v)};
   }
 
-  std::string label(const Node& n) const { return n.types.empty() ? std::string(n.op->name) : cat(n.op->name, " ", n.types[0]); }
+  static std::string label(const Node& n) {
+    std::string text(n.op->name);
+    if (n.op->name == "fused") {
+      text.clear();
+      for (const Node& part : n.attrs.get<ir::Graphs>("body").at(0)->nodes)
+        if (part.op->name != "input" && part.op->name != "constant") text += cat(text.empty() ? "" : "+", part.op->name);
+    }
+    return n.types.empty() ? text : cat(text, " ", n.types[0]);
+  }
 
   void lower_kernel(const Node& n, int32_t index) {
-    const bool strided_ok = n.op->body || n.op->loops;
+    const bool strided_ok = n.op->body || n.op->loops || n.op->name == "fused";
     std::vector<ir::TensorType> in_types;
     std::vector<Operand> in;
     for (Value v : n.inputs) {
@@ -210,19 +238,14 @@ class Planner {
     s.label = label(n);
     s.location = n.location;
     Draft d;
-    for (Value v : n.inputs) {
-      d.reads.push_back(strided_ok ? read(v) : read_dense(v));
-      d.read_values.push_back(v);
-    }
+    for (Value v : n.inputs) d.reads.push_back(strided_ok ? read(v) : read_dense(v));
     if (const size_t bytes = s.program->scratch_bytes(); bytes) d.scratch = scratch(bytes);
     for (size_t o = 0; o < n.types.size(); ++o) {
       const Value v{index, static_cast<int32_t>(o)};
       storage_of_[v] = new_storage(bytes_of(v));
       d.writes.push_back(write(storage_of_[v], value_id(v), bytes_of(v)));
     }
-    s.in_place = n.op->has(ir::kInplace) && n.types.size() == 1;
-    d.result_shape = kernel.out[0].shape;
-    d.result_size = size_of(kernel.out[0].dtype);
+    s.in_place = kernel.replaceable;
     add_step(std::move(s), std::move(d));
   }
 
@@ -341,7 +364,7 @@ class Planner {
       Storage& o = storages_[static_cast<size_t>(out)];
       const Storage& i = storages_[static_cast<size_t>(in)];
       if (o.slot.bytes != i.slot.bytes || o.first < i.last) continue;
-      if (o.first == i.last && !may_replace(static_cast<size_t>(o.first), in)) continue;
+      if (o.first == i.last && !may_replace(static_cast<size_t>(o.first), in, o.slot.bytes)) continue;
       o.slot.base = Slot::Base::Input;
       o.slot.index = j;
       plan_.donated[k] = j;
@@ -354,18 +377,16 @@ class Planner {
     internal_error("output ", k, " has no storage");
   }
 
-  // The step's result may take the place of that storage: it is read element by element, at the very element that is written.
-  bool may_replace(size_t step, int id) {
+  // A result of so many bytes may take the place of that storage: every time the step reads it, that is at the element being written.
+  bool may_replace(size_t step, int id, size_t bytes) {
     const Step& s = plan_.steps[step];
     const Draft& d = drafts_[step];
-    if (!s.in_place || d.scratch >= 0) return false;
+    if (s.in_place.empty() || storages_[static_cast<size_t>(id)].slot.bytes != bytes) return false;
     for (size_t r = 0; r < d.reads.size(); ++r)
-      if (d.reads[r].storage == id) {
-        const Value v = d.read_values[r];
-        if (!operand(v).is_dense() || d.result_shape != shape_of(v) || d.result_size != size_of(graph_.type(v).dtype)) return false;
-      }
+      if (root(d.reads[r].storage) == root(id) && (!s.in_place[r] || d.reads[r].shift != 0 || d.reads[r].bytes != bytes)) return false;
     return true;
   }
+  int root(int id) const { return merged_.empty() ? id : merged_[static_cast<size_t>(id)]; }
 
   // ---- places ----
   void place() {
@@ -402,33 +423,31 @@ class Planner {
   Slot slot(const Use& u) const {
     Slot s = storages_[static_cast<size_t>(merged_[static_cast<size_t>(u.storage)])].slot;
     s.bytes = u.bytes;
+    s.shift = u.shift;
     s.value = u.value;
     return s;
   }
 
-  // A result that may, takes the place of an operand that dies in its step.
+  // Results that may, take the places of operands that die in their step.
   void merge_in_place() {
     merged_.resize(storages_.size());
     std::iota(merged_.begin(), merged_.end(), 0);
     for (size_t i = 0; i < plan_.steps.size(); ++i) {
-      if (!plan_.steps[i].in_place) continue;
-      const int out = drafts_[i].writes[0].storage;
-      if (storages_[static_cast<size_t>(out)].placed) continue;
-      for (const Use& u : drafts_[i].reads) {
-        const int in = merged_[static_cast<size_t>(u.storage)];
-        Storage& s = storages_[static_cast<size_t>(in)];
-        if (s.placed || s.last != static_cast<int>(i) || !same_owner(i, in)) continue;
-        merged_[static_cast<size_t>(out)] = in;
-        s.last = storages_[static_cast<size_t>(out)].last;
-        s.slot.bytes = std::max(s.slot.bytes, storages_[static_cast<size_t>(out)].slot.bytes);
-        break;
+      if (plan_.steps[i].in_place.empty()) continue;
+      for (const Use& w : drafts_[i].writes) {
+        const Storage& out = storages_[static_cast<size_t>(w.storage)];
+        if (out.placed || out.first != static_cast<int>(i)) continue;
+        for (const Use& u : drafts_[i].reads) {
+          const int in = merged_[static_cast<size_t>(u.storage)];
+          Storage& s = storages_[static_cast<size_t>(in)];
+          if (s.placed || s.last != static_cast<int>(i) || !may_replace(i, in, out.slot.bytes)) continue;
+          merged_[static_cast<size_t>(w.storage)] = in;
+          s.last = out.last;  // so that no other result of this step takes it
+          if (s.last == static_cast<int>(i)) s.last = static_cast<int>(i) + 1;
+          break;
+        }
       }
     }
-  }
-  bool same_owner(size_t step, int in) {
-    for (const Use& u : drafts_[step].reads)
-      if (merged_[static_cast<size_t>(u.storage)] == in && !may_replace(step, u.storage)) return false;
-    return true;
   }
 
   const Request& request_;
@@ -439,7 +458,7 @@ class Planner {
   std::map<Value, int> storage_of_;
   std::map<Value, int32_t> value_ids_;
   std::map<int, int32_t> value_id_at_;
-  std::map<Value, size_t> input_index_;
+  std::map<Value, Lying> views_;
   std::vector<int> merged_;
 };
 

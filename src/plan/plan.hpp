@@ -18,6 +18,7 @@ struct Slot {
   int32_t index = 0;  // which input, output or constant
   size_t offset = 0;
   size_t bytes = 0;
+  size_t shift = 0;    // of the first element that is used: a slice begins behind its storage's first byte
   int32_t value = -1;  // whose bytes these are: lets verify() tell two values in one place apart
   std::string str() const;
   bool overlaps(const Slot& o) const {
@@ -39,7 +40,7 @@ struct Step {
   int64_t carries = 0, sequences = 0, trips = 0;  // While: trips < 0 is no limit
   bool reverse = false;
   std::vector<Slot> other_carries;  // While, Scan: the second set that trips alternate with
-  bool in_place = false;            // a write may take exactly the place of a read
+  std::vector<bool> in_place;       // one a read: a write may take exactly its place. Empty: none
   std::string label;                // "matmul float32[32,10]", for messages and profiles
   Location location;
 };

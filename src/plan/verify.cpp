@@ -65,8 +65,8 @@ class Replay {
     return 0;
   }
 
-  void check(size_t i, const Step& s) {
-    auto fail = [&](auto... parts) { internal_error("plan step ", i, " (", s.label, "): ", parts...); };
+  void check(size_t number, const Step& s) {
+    auto fail = [&](auto... parts) { internal_error("plan step ", number, " (", s.label, "): ", parts...); };
     auto in_bounds = [&](const Slot& x) {
       if (x.base == Slot::Base::Arena && x.offset % codegen::kAlignment)
         fail("I18: ", x, " is not aligned to ", codegen::kAlignment, " bytes");
@@ -75,6 +75,7 @@ class Replay {
     };
     for (const Slot& r : s.reads) {
       in_bounds(r);
+      if (r.base == Slot::Base::Arena && r.bytes && r.shift >= r.bytes) fail("I8: reads ", r, " from byte ", r.shift, " on");
       if (!holds(r)) fail("I13: reads ", r, ", which does not hold that value");
     }
     std::vector<Slot> claimed = s.writes;
@@ -85,9 +86,10 @@ class Replay {
       if (claimed[a].base == Slot::Base::Constant) fail("I12: writes a constant");
       for (size_t b = a + 1; b < claimed.size(); ++b)
         if (claimed[a].overlaps(claimed[b])) fail("I12: ", claimed[a], " and ", claimed[b], " overlap");
-      for (const Slot& r : s.reads) {
-        const bool same_place = s.in_place && a < s.writes.size() && r.base == claimed[a].base && r.index == claimed[a].index &&
-                                r.offset == claimed[a].offset && r.bytes == claimed[a].bytes;
+      for (size_t i = 0; i < s.reads.size(); ++i) {
+        const Slot& r = s.reads[i];
+        const bool same_place = i < s.in_place.size() && s.in_place[i] && a < s.writes.size() && r.base == claimed[a].base &&
+                                r.index == claimed[a].index && r.offset == claimed[a].offset && r.bytes == claimed[a].bytes;
         if (claimed[a].overlaps(r) && !same_place) fail("I15: writes ", claimed[a], " while reading ", r);
       }
     }

@@ -232,6 +232,10 @@ std::shared_ptr<const CpuProgram> make_gemm(const codegen::Kernel& kernel, Toolb
     refusal = "not a matmul";
     return nullptr;
   }
+  if (kernel.end) {
+    refusal = "the product has an end";
+    return nullptr;
+  }
   const DType t = kernel.in[0].dtype;
   if ((t != DType::F32 && t != DType::F64) || kernel.out[0].dtype != t) {
     refusal = cat("takes float32 and float64, not ", name(t));

@@ -1,0 +1,121 @@
+#include "plan/order.hpp"
+
+#include <algorithm>
+#include <map>
+#include <queue>
+#include <set>
+
+#include "ir/op.hpp"
+
+namespace tandem::plan {
+namespace {
+
+using ir::Graph;
+using ir::Value;
+
+class Orderer {
+ public:
+  Orderer(const Graph& g, const std::vector<int32_t>& donations, const std::function<size_t(Value)>& bytes)
+      : g_(g), bytes_(bytes), waits_(g.nodes.size()), behind_(g.nodes.size()) {
+    for (size_t n = 0; n < g.nodes.size(); ++n)
+      for (Value v : g.nodes[n].inputs) add_edge(v.node, static_cast<int32_t>(n));
+    for (size_t n = 0; n < g.nodes.size(); ++n)
+      for (Value v : g.nodes[n].inputs) {
+        auto& users = users_[storage(v)];
+        if (users.empty() || users.back() != static_cast<int32_t>(n)) users.push_back(static_cast<int32_t>(n));
+        ++readers_[storage(v)];
+      }
+    for (Value v : g.outputs) outputs_.insert(storage(v));
+    for (size_t k = 0; k < donations.size(); ++k)
+      if (donations[k] >= 0) {
+        overwriting_.insert(g.outputs[k]);
+        readers_first(g.inputs[static_cast<size_t>(donations[k])], g.outputs[k].node);
+      }
+  }
+
+  std::vector<int32_t> run() {
+    std::vector<int32_t> result;
+    // Nodes that only free memory, and all others; the earliest first.
+    using Queue = std::priority_queue<int32_t, std::vector<int32_t>, std::greater<>>;
+    Queue freeing, others;
+    const auto ready = [&](int32_t n) { (frees(n) ? freeing : others).push(n); };
+    for (size_t n = 0; n < g_.nodes.size(); ++n)
+      if (waits_[n] == 0) ready(static_cast<int32_t>(n));
+    while (!freeing.empty() || !others.empty()) {
+      Queue& q = freeing.empty() ? others : freeing;
+      const int32_t n = q.top();
+      q.pop();
+      result.push_back(n);
+      for (Value v : g_.nodes[static_cast<size_t>(n)].inputs) --readers_[storage(v)];
+      for (int32_t m : behind_[static_cast<size_t>(n)])
+        if (--waits_[static_cast<size_t>(m)] == 0) ready(m);
+    }
+    TANDEM_CHECK(result.size() == g_.nodes.size(), "only ", result.size(), " of ", g_.nodes.size(), " nodes could be ordered");
+    return result;
+  }
+
+ private:
+  void add_edge(int32_t from, int32_t to) {
+    behind_[static_cast<size_t>(from)].push_back(to);
+    ++waits_[static_cast<size_t>(to)];
+  }
+
+  // Views have their operand's bytes.
+  Value storage(Value v) const {
+    while (g_.node(v).op->has(ir::kView)) v = g_.node(v).inputs[0];
+    return v;
+  }
+
+  // The readers of an input come before the node that overwrites it, unless they wait for that node themselves.
+  void readers_first(Value input, int32_t writer) {
+    for (int32_t reader : users_[input])
+      if (reader != writer && !leads_to(writer, reader)) add_edge(reader, writer);
+  }
+  bool leads_to(int32_t from, int32_t to) const {
+    std::vector<int32_t> stack{from};
+    std::set<int32_t> seen;
+    while (!stack.empty()) {
+      const int32_t n = stack.back();
+      stack.pop_back();
+      if (n == to) return true;
+      for (int32_t m : behind_[static_cast<size_t>(n)])
+        if (seen.insert(m).second) stack.push_back(m);
+    }
+    return false;
+  }
+
+  bool frees(int32_t n) const {
+    const ir::Node& node = g_.nodes[static_cast<size_t>(n)];
+    if (node.inputs.empty()) return false;
+    size_t taken = 0, given = 0;
+    for (size_t o = 0; o < node.types.size(); ++o) {
+      const Value v{n, static_cast<int32_t>(o)};
+      if (!overwriting_.contains(v)) taken += bytes_(v);
+    }
+    std::set<Value> seen;
+    for (Value v : node.inputs) {
+      const Value s = storage(v);
+      const std::string_view op = g_.node(s).op->name;
+      if (op == "input" || op == "constant" || outputs_.contains(s) || !seen.insert(s).second) continue;
+      const auto own = std::ranges::count_if(node.inputs, [&](Value u) { return storage(u) == s; });
+      if (readers_.at(s) == own) given += bytes_(s);
+    }
+    return given >= taken;
+  }
+
+  const Graph& g_;
+  const std::function<size_t(Value)>& bytes_;
+  std::vector<int32_t> waits_;
+  std::vector<std::vector<int32_t>> behind_;
+  std::set<Value> outputs_, overwriting_;
+  std::map<Value, std::vector<int32_t>> users_;  // by storage
+  std::map<Value, int64_t> readers_;             // of a storage, that have not run
+};
+
+}  // namespace
+
+std::vector<int32_t> order(const Graph& graph, const std::vector<int32_t>& donations, const std::function<size_t(Value)>& bytes) {
+  return Orderer(graph, donations, bytes).run();
+}
+
+}  // namespace tandem::plan
