@@ -5,10 +5,8 @@ namespace tandem::cpu {
 
 std::span<const KernelEntry> kernel_list() {
   static constexpr KernelEntry kList[] = {
-      {"gemm/openblas", make_gemm},
-      {"linalg/lapack", make_lapack},
-      {"generated", make_generated},
-      {"host", make_host_routine},
+      {"gemm/tiles", make_gemm_tiles}, {"gemm/openblas", make_gemm_openblas}, {"linalg/lapack", make_lapack},
+      {"generated", make_generated},   {"host", make_host_routine},
   };
   return kList;
 }

@@ -44,7 +44,7 @@ std::string refusal_of(const codegen::Kernel& k) {
   cpu::CodeCache cache("");
   cpu::Toolbox tools{cpu::host_target("native"), cache};
   std::string refusal;
-  return cpu::make_gemm(k, tools, refusal) ? "" : refusal;
+  return cpu::make_gemm_openblas(k, tools, refusal) ? "" : refusal;
 }
 
 void check(std::vector<HostTensor> in, bool transpose_x = false, bool transpose_y = false, bool expect_gemm = true) {
@@ -146,7 +146,7 @@ TEST(Gemm, ThreadsDoNotChangeBits) {
     std::vector<HostTensor> in{dense(DType::F32, {m, k}, random), dense(DType::F32, {k, n}, random)};
     const Call call = matmul(in);
     std::string refusal;
-    const auto program = cpu::make_gemm(call.kernel, tools, refusal);
+    const auto program = cpu::make_gemm_openblas(call.kernel, tools, refusal);
     ASSERT_NE(program, nullptr) << refusal;
     std::vector<std::byte> first;
     for (int threads : {1, 2, 4}) {
