@@ -95,8 +95,8 @@ template <class T> class GemmProgram final : public CpuProgram {
     const int64_t row = index / blocks_.column_count * blocks_.rows, column = index % blocks_.column_count * blocks_.columns;
     const auto m = static_cast<int>(std::min(blocks_.rows, p_.m - row)), n = static_cast<int>(std::min(blocks_.columns, p_.n - column));
     const auto k = static_cast<int>(p_.k);
-    const T* a = static_cast<const T*>(args.pointers[0]) + p_.offset(p_.x, batch) + row * p_.x.row_step;
-    const T* b = static_cast<const T*>(args.pointers[1]) + p_.offset(p_.y, batch) + column * p_.y.column_step;
+    const T* a = static_cast<const T*>(args.pointers[p_.x_input]) + p_.offset(p_.x, batch) + row * p_.x.row_step;
+    const T* b = static_cast<const T*>(args.pointers[p_.y_input]) + p_.offset(p_.y, batch) + column * p_.y.column_step;
     T* c = static_cast<T*>(args.pointers[inputs_]) + (batch * p_.m + row) * p_.n + column;
     auto ldc = static_cast<int>(p_.n);
     if (epilogue_) {

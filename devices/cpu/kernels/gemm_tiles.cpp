@@ -144,8 +144,8 @@ class TileGemm final : public CpuProgram {
   void block(const device::LaunchArgs& args, int64_t batch, int64_t index) const {
     const int64_t row0 = index / cut_.column_count * cut_.rows, column0 = index % cut_.column_count * cut_.columns;
     const int64_t rows = std::min(cut_.rows, p_.m - row0), columns = std::min(cut_.columns, p_.n - column0);
-    const float* x = static_cast<const float*>(args.pointers[0]) + p_.offset(p_.x, batch) + row0 * p_.x.row_step;
-    const float* y = static_cast<const float*>(args.pointers[1]) + p_.offset(p_.y, batch) + column0 * p_.y.column_step;
+    const float* x = static_cast<const float*>(args.pointers[p_.x_input]) + p_.offset(p_.x, batch) + row0 * p_.x.row_step;
+    const float* y = static_cast<const float*>(args.pointers[p_.y_input]) + p_.offset(p_.y, batch) + column0 * p_.y.column_step;
     auto* scratch = static_cast<float*>(scratch_.mine(args.scratch));
     float* buffer = scratch + block_at_;
     const bool one_pass = cut_.inner >= p_.k;
@@ -234,9 +234,8 @@ class Dots final : public CpuProgram {
   size_t scratch_bytes() const override { return scratch_.bytes(); }
 
   void run(const device::LaunchArgs& args, ThreadPool& pool) const override {
-    const bool swapped = rows_are_columns_;
-    const auto* matrix = static_cast<const float*>(args.pointers[swapped ? 1 : 0]);
-    const auto* vector = static_cast<const float*>(args.pointers[swapped ? 0 : 1]);
+    const auto* matrix = static_cast<const float*>(args.pointers[p_.x_input]);
+    const auto* vector = static_cast<const float*>(args.pointers[p_.y_input]);
     const int64_t each = parts(p_.m, chunk_rows_), batch_chunk = std::max<int64_t>(1, static_cast<int64_t>(kChunkDotWork / p_.work()));
     pool.run(parts(p_.batches * each, batch_chunk), [&](int64_t chunk) {
       for (int64_t i = chunk * batch_chunk; i < std::min(p_.batches * each, (chunk + 1) * batch_chunk); ++i) {

@@ -74,6 +74,7 @@ Product take_apart(const codegen::Kernel& kernel) {
 void swap_sides(Product& p) {
   std::swap(p.m, p.n);
   std::swap(p.x, p.y);
+  std::swap(p.x_input, p.y_input);
   std::swap(p.x.row_step, p.x.column_step);
   std::swap(p.y.row_step, p.y.column_step);
 }

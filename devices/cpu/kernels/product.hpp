@@ -17,6 +17,7 @@ struct Product {
   int64_t m = 1, n = 1, k = 1, batches = 1;
   std::vector<int64_t> batch;
   Matrix x, y;
+  int x_input = 0, y_input = 1;  // which of the kernel's inputs they are
   double work() const { return static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k); }  // of one of the batch
   int64_t offset(const Matrix& matrix, int64_t b) const;  // where number b of the batch begins
 };
