@@ -5,8 +5,14 @@ namespace tandem::cpu {
 
 std::span<const KernelEntry> kernel_list() {
   static constexpr KernelEntry kList[] = {
-      {"gemm/tiles", make_gemm_tiles}, {"gemm/openblas", make_gemm_openblas}, {"linalg/lapack", make_lapack},
-      {"generated", make_generated},   {"host", make_host_routine},
+      // clang-format off: one line each
+      {"gemm/tiles", make_gemm_tiles},
+      {"gemm/openblas", make_gemm_openblas},
+      {"conv/tiles", make_conv_forward},
+      {"linalg/lapack", make_lapack},
+      {"generated", make_generated},
+      {"host", make_host_routine},
+      // clang-format on
   };
   return kList;
 }

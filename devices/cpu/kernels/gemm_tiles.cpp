@@ -47,9 +47,10 @@ Cut cut(const Product& p, const TileSet& set) {
   int64_t row_cuts = parts(p.m, kBlockRows), column_cuts = parts(p.n, kBlockColumns);
   while (p.batches * row_cuts * column_cuts < wanted) {
     const int64_t rows = parts(p.m, row_cuts), columns = parts(p.n, column_cuts);
-    if (columns >= 2 * width && (columns > rows || rows < 2 * height))
+    const bool transposed = p.y.column_step != 1;  // packing y is dear
+    if (columns >= 2 * width && (transposed || columns > rows || rows < 2 * height))
       column_cuts *= 2;
-    else if (rows >= 2 * height)
+    else if (rows >= (transposed ? 16 : 2) * height)
       row_cuts *= 2;
     else
       break;
