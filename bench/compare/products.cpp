@@ -133,6 +133,10 @@ void add_conv(std::vector<Case>& cases, const std::string& what, int64_t batch, 
     cases.push_back(make_case(cat(text, " dx"), "general_conv", attrs(1, stride, back_low, size + kernel - 1 - spread - back_low),
                               {{batch, out, out, filters}, {kernel, kernel, filters, channels}}, flops));
   }
+  ir::Attrs back = attrs(stride, 1, low, high);
+  back.set("kernel", Dims{kernel, kernel});
+  cases.push_back(
+      make_case(cat(text, " dw"), "conv_kernel_gradient", back, {{batch, size, size, channels}, {batch, out, out, filters}}, flops));
 }
 
 std::vector<Case> all_cases() {

@@ -9,6 +9,7 @@ std::span<const KernelEntry> kernel_list() {
       {"gemm/tiles", make_gemm_tiles},
       {"gemm/openblas", make_gemm_openblas},
       {"conv/tiles", make_conv_forward},
+      {"conv_weights/tiles", make_conv_weights},
       {"linalg/lapack", make_lapack},
       {"generated", make_generated},
       {"host", make_host_routine},
