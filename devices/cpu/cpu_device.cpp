@@ -41,7 +41,7 @@ class CpuDevice final : public device::Device {
   CpuDevice()
       : pool_(static_cast<int>(env::get_int("TANDEM_THREADS"))),
         cache_(env::cache_dir()),
-        tools_{host_target(env::get("TANDEM_CPU_ISA")), cache_} {
+        tools_{host_target(env::get("TANDEM_CPU_ISA")), cache_, pool_.threads()} {
     info_.name = "cpu";
     info_.description =
         cat(pool_.threads(), pool_.threads() == 1 ? " thread, " : " threads, ", tools_.target.wide ? "512-bit" : "256-bit", " vectors");

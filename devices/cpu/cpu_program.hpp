@@ -20,6 +20,7 @@ class CpuProgram : public device::Program {
 struct Toolbox {
   Target target;
   CodeCache& cache;
+  int threads = 1;  // of the pool that programs will run on: so many pieces of scratch memory
 };
 
 // An entry of the list. `make` returns nothing and says why when it does not take the kernel.
@@ -30,7 +31,10 @@ struct KernelEntry {
 std::span<const KernelEntry> kernel_list();  // kernels.cpp
 
 // The entries, one source file each under kernels/.
-std::shared_ptr<const CpuProgram> make_gemm(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal);
+std::shared_ptr<const CpuProgram> make_gemm_tiles(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal);
+std::shared_ptr<const CpuProgram> make_gemm_openblas(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal);
+std::shared_ptr<const CpuProgram> make_conv_forward(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal);
+std::shared_ptr<const CpuProgram> make_conv_weights(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal);
 std::shared_ptr<const CpuProgram> make_lapack(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal);
 std::shared_ptr<const CpuProgram> make_generated(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal);
 std::shared_ptr<const CpuProgram> make_host_routine(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal);

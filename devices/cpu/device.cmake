@@ -28,3 +28,7 @@ set_source_files_properties(${folder}/kernels/generated.cpp PROPERTIES COMPILE_D
 target_compile_definitions(tandem_device_cpu PRIVATE TANDEM_PLUGIN_FOLDER="${CMAKE_BINARY_DIR}/lib")
 target_link_libraries(tandem_device_cpu PUBLIC ${CMAKE_DL_LIBS})
 add_dependencies(tandem_device_cpu tandem_llvm)
+
+# Chosen at run time by what the processor has. These files include nothing that could leave code for these instructions elsewhere.
+set_source_files_properties(${folder}/kernels/tile_avx2.cpp PROPERTIES COMPILE_OPTIONS "-mavx2;-mfma")
+set_source_files_properties(${folder}/kernels/tile_avx512.cpp PROPERTIES COMPILE_OPTIONS "-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl;-mfma;-mprefer-vector-width=512")

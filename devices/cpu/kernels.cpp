@@ -5,10 +5,15 @@ namespace tandem::cpu {
 
 std::span<const KernelEntry> kernel_list() {
   static constexpr KernelEntry kList[] = {
-      {"gemm/openblas", make_gemm},
+      // clang-format off: one line each
+      {"gemm/tiles", make_gemm_tiles},
+      {"gemm/openblas", make_gemm_openblas},
+      {"conv/tiles", make_conv_forward},
+      {"conv_weights/tiles", make_conv_weights},
       {"linalg/lapack", make_lapack},
       {"generated", make_generated},
       {"host", make_host_routine},
+      // clang-format on
   };
   return kList;
 }

@@ -36,6 +36,8 @@ Attrs attrs_of(const Geometry& g) {
 
 Expr general_conv(const Expr& x, const Expr& w, const Geometry& g) { return x.op("general_conv", {w}, attrs_of(g)); }
 
+Dims kernel_extents(const TensorType& w) { return {w.dims.begin(), w.dims.end() - 2}; }
+
 // The channels of one group; UserError when they do not divide.
 Dim channels_per_group(const OpCall& call, const Dim& channels, int64_t groups, std::string_view what) {
   Dim each;
@@ -58,10 +60,8 @@ void check_kernel_rank(const OpCall& call, const TensorType& x, const TensorType
   if (w.rank() != x.rank()) call.fail("the kernel needs as many axes as the input, got input ", str(x.dims), " and kernel ", str(w.dims));
 }
 
-std::vector<TensorType> infer_general_conv(const OpCall& call) {
-  const TensorType &x = call.in[0], &w = call.in[1];
-  const int axes = spatial_axes(call, x);
-  check_kernel_rank(call, x, w);
+// The attributes that both forms of the general convolution have.
+void check_geometry(const OpCall& call, int axes) {
   for (std::string_view name : {"strides", "dilation", "input_dilation"}) {
     if (call.attrs.get<Ints>(name).size() != static_cast<size_t>(axes))
       call.fail(name, " has ", call.attrs.get<Ints>(name).size(), " entries for ", axes, " spatial axes");
@@ -69,6 +69,13 @@ std::vector<TensorType> infer_general_conv(const OpCall& call) {
   }
   dims_attr(call, "low", axes);
   dims_attr(call, "high", axes);
+}
+
+std::vector<TensorType> infer_general_conv(const OpCall& call) {
+  const TensorType &x = call.in[0], &w = call.in[1];
+  const int axes = spatial_axes(call, x);
+  check_kernel_rank(call, x, w);
+  check_geometry(call, axes);
   const Geometry g = geometry_of(call.attrs);
   check_channels(call, g.groups);
   Dims out{x.dims[0]};
@@ -175,46 +182,75 @@ Expr input_gradient(const Expr& g, const Expr& x, const Expr& w, const Geometry&
   return general_conv(g, reversed_kernel(w, forward.groups), back);
 }
 
-// The sum over batch and output positions is a convolution of x, batch and channels exchanged, with the gradient as its kernel:
-// strides and dilation change places.
-Expr kernel_gradient(const Expr& g, const Expr& x, const Expr& w, const Geometry& forward) {
-  const size_t axes = forward.strides.size();
-  const auto n = static_cast<int64_t>(axes);
-  Geometry back = forward;
-  back.strides = forward.dilation;
-  back.dilation = forward.strides;
-  for (size_t i = 0; i < axes; ++i)
-    back.high[i] = high_for(w.dims()[i], back.strides[i], span_of(x.dims()[i + 1], forward.input_dilation[i]),
-                            span_of(g.dims()[i + 1], forward.strides[i]), back.low[i]);
-  // x: [batch, spatial, groups, channels] -> [channels, spatial, groups * batch]
-  const Dim in_each = w.dims()[axes];
-  Expr images = x;
-  Ints perm{n + 1};
-  const Ints spatial = consecutive(1, n);
-  perm.insert(perm.end(), spatial.begin(), spatial.end());
-  if (forward.groups == 1) {
-    perm.push_back(0);
-    images = x.transpose(perm);
-  } else {
-    Dims split(x.dims().begin(), x.dims().end() - 1), merged{in_each};
-    split.insert(split.end(), {Dim(forward.groups), in_each});
-    merged.insert(merged.end(), x.dims().begin() + 1, x.dims().end() - 1);
-    merged.push_back(x.dims()[0] * forward.groups);
-    perm[0] = n + 2;
-    perm.insert(perm.end(), {n + 1, 0});
-    images = x.reshape(split).transpose(perm).reshape(merged);
-  }
-  Ints kernel_perm = spatial, back_perm = spatial;
-  kernel_perm.insert(kernel_perm.end(), {0, n + 1});
-  back_perm.insert(back_perm.end(), {0, n + 1});
-  return general_conv(images, g.transpose(kernel_perm), back).transpose(back_perm);
+// The sum over batch and output positions of what a kernel element multiplied.
+Expr kernel_gradient(const Expr& g, const Expr& x, const Dims& kernel, const Geometry& forward) {
+  Attrs attrs = attrs_of(forward);
+  attrs.set("kernel", kernel);
+  return x.op("conv_kernel_gradient", {g}, attrs);
 }
 
 std::vector<Expr> general_conv_vjp(const GradCall& call) {
   const Geometry g = geometry_of(call.node.attrs);
   std::vector<Expr> grads(2);
   if (call.needed[0]) grads[0] = input_gradient(call.grad(), call.in[0], call.in[1], g);
-  if (call.needed[1]) grads[1] = kernel_gradient(call.grad(), call.in[0], call.in[1], g);
+  if (call.needed[1]) grads[1] = kernel_gradient(call.grad(), call.in[0], kernel_extents(call.in[1].type()), g);
+  return grads;
+}
+
+std::vector<TensorType> infer_kernel_gradient(const OpCall& call) {
+  const TensorType &x = call.in[0], &g = call.in[1];
+  const int axes = spatial_axes(call, x);
+  if (g.rank() != x.rank())
+    call.fail("the gradient needs as many axes as the input, got input ", str(x.dims), " and gradient ", str(g.dims));
+  check_geometry(call, axes);
+  const Dims kernel = dims_attr(call, "kernel", axes);
+  const Geometry geometry = geometry_of(call.attrs);
+  if (geometry.groups < 1) call.fail("groups must be at least 1, got ", geometry.groups);
+  const Dim each = channels_per_group(call, x.dims.back(), geometry.groups, "input");
+  channels_per_group(call, g.dims.back(), geometry.groups, "output");
+  Dims expected{x.dims[0]};
+  for (size_t i = 0; i < static_cast<size_t>(axes); ++i)
+    expected.push_back(window_count(span_of(x.dims[i + 1], geometry.input_dilation[i]), geometry.low[i], geometry.high[i],
+                                    span_of(kernel[i], geometry.dilation[i]), geometry.strides[i]));
+  expected.push_back(g.dims.back());
+  if (!(expected == g.dims))
+    call.fail("input ", str(x.dims), " with a kernel ", str(kernel), " gives ", str(expected), ", the gradient is ", str(g.dims));
+  Dims out = kernel;
+  out.insert(out.end(), {each, g.dims.back()});
+  return {{x.dtype, out}};
+}
+
+Loops kernel_gradient_loops(const OpCall& call, std::span<const TensorType> out) {
+  const Geometry geometry = geometry_of(call.attrs);
+  const TensorType &x = call.in[0], &g = call.in[1];
+  const size_t axes = x.dims.size() - 2;
+  const int rank = x.rank();
+  const Scalar batch = axis(rank), inner = axis(rank - 2), channel = axis(rank - 1);
+  std::vector<Scalar> x_index{batch}, g_index{batch};
+  Scalar valid;
+  for (size_t i = 0; i < axes; ++i) {
+    const Scalar position = axis(rank + 1 + static_cast<int>(i));
+    const Tap t = tap(geometry, i, x.dims[i + 1], position, axis(static_cast<int>(i)));
+    x_index.push_back(t.index);
+    g_index.push_back(position);
+    if (t.valid) require(valid, t.valid);
+  }
+  x_index.push_back(input_channel(channel, inner, out[0].dims[axes], g.dims.back(), geometry.groups));
+  g_index.push_back(channel);
+  const DType t = x.dtype, sum_type = accumulator_type(t);
+  const Scalar element = load_where(0, t, x_index, valid, constant(t, 0));
+  const Scalar product = cast(element, sum_type) * cast(load(1, t, g_index), sum_type);
+  return {.extents = out[0].dims,
+          .reduction = fold(Fold::Sum, Dims(g.dims.begin(), g.dims.end() - 1), product),
+          .results = {cast(acc(0, sum_type), t)}};
+}
+
+// It is linear in both operands: with a kernel in place of the result's gradient, one is the convolution itself, the other its gradient.
+std::vector<Expr> kernel_gradient_vjp(const GradCall& call) {
+  const Geometry g = geometry_of(call.node.attrs);
+  std::vector<Expr> grads(2);
+  if (call.needed[0]) grads[0] = input_gradient(call.in[1], call.in[0], call.grad(), g);
+  if (call.needed[1]) grads[1] = general_conv(call.in[0], call.grad(), g);
   return grads;
 }
 
@@ -236,8 +272,6 @@ Geometry placed(const OpCall& call, const Dims& kernel, int64_t groups) {
   }
   return g;
 }
-
-Dims kernel_extents(const TensorType& w) { return {w.dims.begin(), w.dims.end() - 2}; }
 
 std::vector<TensorType> conv_type(const OpCall& call, const Geometry& g, const Dim& channels) {
   const Dims& x = call.in[0].dims;
@@ -405,6 +439,32 @@ Rows convolution_rows() {
             "([2,2,2], [3,2,3]; strides=[1], low=[0], high=[0], dilation=[1], input_dilation=[1])",
             "([1,9,9,70] in -1..1, [3,3,70,3] in -1..1; strides=[1,1], low=[1,1], high=[1,1], dilation=[1,1], input_dilation=[1,1])"},
        .tolerance = {.abs = 1e-5}},  // sums of hundreds of products, in another order for each layout
+      {.name = "conv_kernel_gradient",
+       .sig = "(x: number, g: number; kernel: shape, strides: ints, low: shape, high: shape, dilation: ints, input_dilation: ints, groups: "
+              "int = "
+              "1) -> same",
+       .doc =
+           "The gradient of general_conv with respect to its kernel, whose spatial extents are `kernel`: x is the convolution's input, g "
+           "the gradient of its result.",
+       .traits = kProduct,
+       .infer = infer_kernel_gradient,
+       .loops = kernel_gradient_loops,
+       .vjp = kernel_gradient_vjp,
+       .samples =
+           {"([2,7,3], [2,5,4]; kernel=[3], strides=[1], low=[0], high=[0], dilation=[1], input_dilation=[1])",
+            "([2,8,3], [2,4,4]; kernel=[3], strides=[2], low=[1], high=[1], dilation=[1], input_dilation=[1])",
+            "([2,9,4], [2,4,6]; kernel=[2], strides=[3], low=[1], high=[2], dilation=[2], input_dilation=[1], groups=2)",
+            "([1,5,2], [1,13,3]; kernel=[4], strides=[1], low=[3], high=[4], dilation=[1], input_dilation=[2])",
+            "([1,6,2], [1,8,3]; kernel=[3], strides=[2], low=[-1], high=[2], dilation=[1], input_dilation=[3])",
+            "([2,5,6,3], [2,2,5,4]; kernel=[3,2], strides=[2,1], low=[1,0], high=[0,1], dilation=[1,2], input_dilation=[1,1])",
+            "([2,4,5,3], [2,4,3,6]; kernel=[2,2], strides=[2,2], low=[0,1], high=[1,1], dilation=[1,1], input_dilation=[2,1], groups=3)",
+            "([1,3,4,3,2], [1,3,2,2,3]; kernel=[2,2,2], strides=[1,2,1], low=[0,1,1], high=[1,0,0], dilation=[1,1,2], "
+            "input_dilation=[1,1,1])",
+            "([0,5,2], [0,3,3]; kernel=[3], strides=[1], low=[0], high=[0], dilation=[1], input_dilation=[1])",
+            "([2,2,2], [2,0,3]; kernel=[3], strides=[1], low=[0], high=[0], dilation=[1], input_dilation=[1])",
+            "([5,9,9,7] in -1..1, [5,9,9,20] in -1..1; kernel=[3,3], strides=[1,1], low=[1,1], high=[1,1], dilation=[1,1], "
+            "input_dilation=[1,1])"},
+       .tolerance = {.abs = 1e-5}},  // long sums, in another order for each layout
       {.name = "conv",
        .sig =
            "(x: number, w: number; strides: ints? = none, padding: string = 'valid', dilation: ints? = none, groups: int? = none) -> same",

@@ -1,78 +1,91 @@
-// matmul through OpenBLAS: every layout it takes gives what the interpreter gives, and what it does not take says why.
+// Products of matrices on the CPU: what register tiles and OpenBLAS take gives what the interpreter gives; what they do not take says why.
 #include <gmock/gmock.h>
 
-#include <map>
+#include <cmath>
 
-#include "base/env.hpp"
 #include "base/text.hpp"
-#include "cpu/cpu_program.hpp"
-#include "cpu/host_target.hpp"
-#include "ops/table.hpp"
-#include "support.hpp"
+#include "product_support.hpp"
 
 namespace tandem::testing {
 namespace {
 
 using ::testing::HasSubstr;
 
-const ir::OpDef& matmul_row() {
-  static ir::OpTable& table = *new ir::OpTable;
-  static const ir::OpDef& row = [&]() -> const ir::OpDef& {
-    for (ir::OpDef& r : ops::matmul_rows()) table.add(std::move(r));
-    return table.at("matmul");
-  }();
-  return row;
+ProductCall matmul(std::vector<HostTensor> in, bool transpose_x = false, bool transpose_y = false) {
+  return product_call("matmul", {{"transpose_x", transpose_x}, {"transpose_y", transpose_y}}, std::move(in));
 }
 
-struct Call {
-  codegen::Kernel kernel;
-  ir::Loops loops;
+struct Sizes {
+  int64_t m, k, n;
 };
-Call matmul(const std::vector<HostTensor>& in, bool transpose_x = false, bool transpose_y = false) {
-  const ir::Attrs attrs = ir::complete_attrs(matmul_row(), {{"transpose_x", transpose_x}, {"transpose_y", transpose_y}});
-  std::vector<ir::TensorType> types;
-  std::vector<codegen::Operand> layouts;
-  for (const HostTensor& x : in) {
-    types.push_back({x.layout.dtype, to_dims(x.layout.shape)});
-    layouts.push_back(x.layout);
+
+// Both kernels, each by itself.
+struct Entry {
+  const char* name;
+  Make make;
+};
+class Gemm : public ::testing::TestWithParam<Entry> {
+ protected:
+  void check(std::vector<HostTensor> in, bool transpose_x = false, bool transpose_y = false) {
+    SCOPED_TRACE(cat(in[0].layout.shape, " strides ", in[0].layout.strides, " x ", in[1].layout.shape, " strides ", in[1].layout.strides,
+                     " ", transpose_x, transpose_y));
+    check_entry(GetParam().make, matmul(std::move(in), transpose_x, transpose_y));
   }
-  const auto out = ir::infer(matmul_row(), types, attrs);
-  return {codegen::make_kernel(matmul_row(), attrs, types, out, {}, layouts), ir::loops_of(matmul_row(), types, attrs, out)};
-}
-
-std::string refusal_of(const codegen::Kernel& k) {
-  cpu::CodeCache cache("");
-  cpu::Toolbox tools{cpu::host_target("native"), cache};
-  std::string refusal;
-  return cpu::make_gemm(k, tools, refusal) ? "" : refusal;
-}
-
-void check(std::vector<HostTensor> in, bool transpose_x = false, bool transpose_y = false, bool expect_gemm = true) {
-  SCOPED_TRACE(cat(in[0].layout.shape, " strides ", in[0].layout.strides, " x ", in[1].layout.shape, " strides ", in[1].layout.strides, " ",
-                   transpose_x, transpose_y));
-  const Call call = matmul(in, transpose_x, transpose_y);
-  if (expect_gemm) {
-    EXPECT_EQ(refusal_of(call.kernel), "");
+  void check_end(std::vector<HostTensor> in, bool transpose_x = false, bool transpose_y = false) {
+    SCOPED_TRACE(cat("end of ", in[0].layout.shape, " x ", in[1].layout.shape, " ", transpose_x, transpose_y));
+    check_entry(GetParam().make, with_end(matmul(std::move(in), transpose_x, transpose_y), random_));
   }
-  const auto expected = interpreted(call.loops, in);
-  const auto got = launched(device::get("cpu"), call.kernel, in);
-  const int64_t terms = call.kernel.stages[0].reduce_extents.empty() ? 1 : call.kernel.stages[0].reduce_extents[0];
-  EXPECT_TRUE(near(got[0], expected[0], sum_tolerance(in[0].layout.dtype, terms + 10)));
+  HostTensor f(const Shape& s) { return dense(DType::F32, s, random_); }
+  HostTensor left(const Sizes& s, bool transposed) { return f(transposed ? Shape{s.k, s.m} : Shape{s.m, s.k}); }
+  HostTensor right(const Sizes& s, bool transposed) { return f(transposed ? Shape{s.n, s.k} : Shape{s.k, s.n}); }
+
+  std::mt19937_64 random_{1};
+};
+INSTANTIATE_TEST_SUITE_P(Kernels, Gemm, ::testing::Values(Entry{"tiles", cpu::make_gemm_tiles}, Entry{"openblas", cpu::make_gemm_openblas}),
+                         [](const auto& entry) { return entry.param.name; });
+
+TEST_P(Gemm, AllTransposes) {
+  for (const Sizes s : {Sizes{17, 33, 40},
+                        {200, 64, 300},
+                        {1, 300, 70},
+                        {300, 70, 1},
+                        {400, 3, 400},
+                        {33, 500, 2},
+                        {5, 700, 11},
+                        {3, 70, 130},
+                        {64, 1, 64},
+                        {13, 1031, 37},
+                        {67, 2100, 65}})
+    for (bool tx : {false, true})
+      for (bool ty : {false, true}) check({left(s, tx), right(s, ty)}, tx, ty);
 }
 
-TEST(Gemm, AllTransposes) {
-  std::mt19937_64 random(1);
-  for (DType t : {DType::F32, DType::F64})
-    for (auto [m, k, n] :
-         {std::tuple<int64_t, int64_t, int64_t>{17, 33, 40}, {200, 64, 300}, {1, 300, 70}, {300, 70, 1}, {400, 3, 400}, {33, 500, 2}})
-      for (bool tx : {false, true})
-        for (bool ty : {false, true})
-          check({dense(t, tx ? Shape{k, m} : Shape{m, k}, random), dense(t, ty ? Shape{n, k} : Shape{k, n}, random)}, tx, ty);
+TEST_P(Gemm, Ends) {
+  for (const Sizes s : {Sizes{17, 33, 40}, {200, 64, 300}, {1, 300, 70}, {300, 70, 1}, {70, 1300, 65}, {3, 70, 130}})
+    for (bool tx : {false, true})
+      for (bool ty : {false, true}) check_end({left(s, tx), right(s, ty)}, tx, ty);
+  check_end({f({5, 20, 30}), f({5, 30, 10})});
+  check_end({f({4, 20, 30}), f({30, 10})});
+  check_end({f({4, 40, 150}), f({150})});
+  check_end({f({4, 150, 40}), f({150})}, true);
+  check_end({f({150}), f({4, 150, 40})});
+  check_end({f({150}), f({4, 40, 150})}, false, true);
+  check_end({f({300}), f({300, 40})});
+  check_end({f({40, 300}), f({300})});
+  check_end({f({2, 3, 90, 64}), f({3, 64, 1})});
 }
 
-TEST(Gemm, Batches) {
-  std::mt19937_64 random(2);
-  const auto f = [&](const Shape& s) { return dense(DType::F32, s, random); };
+TEST_P(Gemm, RandomSizes) {
+  for (int round = 0; round < 40; ++round) {
+    const auto size = [&](int64_t most) { return 1 + static_cast<int64_t>(random_() % static_cast<uint64_t>(most)); };
+    Sizes s{size(90), size(600), size(150)};
+    if (s.m * s.k * s.n < 4096 || (s.m == 1 && s.n == 1)) continue;
+    const bool tx = round % 2, ty = round % 4 >= 2;
+    check({left(s, tx), right(s, ty)}, tx, ty);
+  }
+}
+
+TEST_P(Gemm, Batches) {
   check({f({5, 20, 30}), f({5, 30, 10})});
   check({f({2, 3, 20, 30}), f({3, 30, 10})});
   check({f({2, 1, 20, 30}), f({1, 4, 30, 10})});
@@ -89,75 +102,83 @@ TEST(Gemm, Batches) {
   check({f({64, 40, 20}), f({64, 20, 30})});
 }
 
-TEST(Gemm, OperandsThatLieAnyhow) {
+TEST_P(Gemm, BlocksCoverEverything) {
+  for (const Sizes s : {Sizes{513, 129, 257}, {64, 200, 1000}, {1000, 200, 64}, {1, 700, 1300}, {1300, 700, 1}})
+    for (bool ty : {false, true}) check({left(s, false), right(s, ty)}, false, ty);
+}
+
+TEST_P(Gemm, RefusalsGiveTheirReason) {
+  const auto refusal = [&](std::vector<HostTensor> in) { return refusal_of(GetParam().make, matmul(std::move(in)).kernel); };
+  const auto zeros = [](DType t, const Shape& s) { return dense(t, s); };
+  EXPECT_THAT(refusal({zeros(DType::F32, {8, 8}), zeros(DType::F32, {8, 8})}), HasSubstr("too small"));
+  EXPECT_THAT(refusal({zeros(DType::F16, {80, 80}), zeros(DType::F16, {80, 80})}), HasSubstr("float16"));
+  EXPECT_THAT(refusal({zeros(DType::I32, {80, 80}), zeros(DType::I32, {80, 80})}), HasSubstr("int32"));
+  EXPECT_THAT(refusal({zeros(DType::F32, {5000}), zeros(DType::F32, {5000})}), HasSubstr("two vectors"));
+  // What is empty is left to generated code.
+  EXPECT_THAT(refusal({f({40, 0}), f({0, 30})}), HasSubstr("too small"));
+  EXPECT_THAT(refusal({f({0, 40}), f({40, 30})}), HasSubstr("too small"));
+  EXPECT_THAT(refusal({f({0, 20, 30}), f({0, 30, 10})}), HasSubstr("too small"));
+}
+
+TEST(GemmTiles, OperandsThatLieAnyhow) {
   std::mt19937_64 random(3);
+  const auto check = [](ProductCall call) { check_entry(cpu::make_gemm_tiles, std::move(call)); };
   for (int round = 0; round < 60; ++round) {
     const bool tx = round % 2, ty = round % 4 >= 2;
-    check({scattered(DType::F32, tx ? Shape{3, 25, 20} : Shape{3, 20, 25}, random),
-           scattered(DType::F32, ty ? Shape{18, 25} : Shape{25, 18}, random)},
-          tx, ty, false);
-    check({scattered(DType::F64, {25}, random), scattered(DType::F64, {25, 300}, random)}, false, false, false);
-    check({scattered(DType::F64, {300, 25}, random), scattered(DType::F64, {25}, random)}, false, false, false);
+    check(matmul({scattered(DType::F32, tx ? Shape{3, 25, 20} : Shape{3, 20, 25}, random),
+                  scattered(DType::F32, ty ? Shape{18, 25} : Shape{25, 18}, random)},
+                 tx, ty));
+    check(matmul({scattered(DType::F32, {25}, random), scattered(DType::F32, {25, 300}, random)}));
+    check(matmul({scattered(DType::F32, {300, 25}, random), scattered(DType::F32, {25}, random)}));
   }
 }
 
-TEST(Gemm, BlocksCoverEverything) {
+// One chain of multiplications and additions an element, whatever the registers' width and wherever the product is cut.
+TEST(GemmTiles, AnElementDependsOnItsRowAndColumnAlone) {
   std::mt19937_64 random(4);
-  for (auto [m, k, n] :
-       {std::tuple<int64_t, int64_t, int64_t>{513, 129, 257}, {64, 200, 1000}, {1000, 200, 64}, {1, 700, 1300}, {1300, 700, 1}})
-    check({dense(DType::F32, {m, k}, random), dense(DType::F32, {k, n}, random)});
+  HostTensor x = dense(DType::F32, {300, 1100}, random), y = dense(DType::F32, {1100, 200}, random);
+  ProductCall whole = matmul({x, y});
+  const std::vector<std::byte> all = run_entry(cpu::make_gemm_tiles, whole, "avx2", 2)[0].bytes;
+  for (const std::string& isa : instruction_sets()) {
+    EXPECT_EQ(run_entry(cpu::make_gemm_tiles, whole, isa, 1)[0].bytes, all) << isa;
+    HostTensor some = x;
+    some.layout.shape = {37, 1100};
+    some.first = 100 * 1100;
+    ProductCall part = matmul({some, y});
+    const std::vector<std::byte> rows = run_entry(cpu::make_gemm_tiles, part, isa, 1)[0].bytes;
+    EXPECT_TRUE(std::equal(rows.begin(), rows.end(), all.begin() + 100 * 200 * 4)) << isa;
+  }
 }
 
-TEST(Gemm, EmptyProductsAreLeftToGeneratedCode) {
+void check_openblas(std::vector<HostTensor> in, bool transpose_x = false, bool transpose_y = false) {
+  ProductCall call = matmul(std::move(in), transpose_x, transpose_y);
+  const auto got = launched(device::get("cpu"), call.kernel, call.in);
+  EXPECT_EQ(refusal_of(cpu::make_gemm_openblas, call.kernel), "");
+  EXPECT_TRUE(near(got[0], call.expected[0], sum_tolerance(DType::F64, call.terms + 10)));
+}
+
+TEST(GemmOpenblas, Float64) {
   std::mt19937_64 random(5);
-  const auto f = [&](const Shape& s) { return dense(DType::F32, s, random); };
-  check({f({40, 0}), f({0, 30})}, false, false, false);
-  check({f({0, 40}), f({40, 30})}, false, false, false);
-  check({f({40, 30}), f({30, 0})}, false, false, false);
-  check({f({0, 20, 30}), f({30, 10})}, false, false, false);
-  check({f({0, 20, 30}), f({0, 30, 10})}, false, false, false);
-  check({f({3, 20, 0}), f({3, 0, 10})}, false, false, false);
+  const auto d = [&](const Shape& s) { return dense(DType::F64, s, random); };
+  for (const Sizes s : {Sizes{17, 33, 40}, {200, 64, 300}, {1, 300, 70}, {300, 70, 1}})
+    for (bool tx : {false, true})
+      for (bool ty : {false, true})
+        check_openblas({d(tx ? Shape{s.k, s.m} : Shape{s.m, s.k}), d(ty ? Shape{s.n, s.k} : Shape{s.k, s.n})}, tx, ty);
 }
 
-TEST(Gemm, NansAndInfinitiesGoThrough) {
+TEST(GemmOpenblas, NansAndInfinitiesGoThrough) {
   std::mt19937_64 random(6);
   HostTensor x = dense(DType::F64, {40, 40}, random);
   ir::store_number(DType::F64, x.bytes.data() + 8 * 41, std::nan(""));
   ir::store_number(DType::F64, x.bytes.data() + 8 * 401, std::numeric_limits<double>::infinity());
-  check({x, dense(DType::F64, {40, 40}, random)});
+  check_openblas({x, dense(DType::F64, {40, 40}, random)});
 }
 
-TEST(Gemm, RefusalsGiveTheirReason) {
-  std::mt19937_64 random(7);
-  EXPECT_THAT(refusal_of(matmul({dense(DType::F32, {8, 8}), dense(DType::F32, {8, 8})}).kernel), HasSubstr("too small"));
-  EXPECT_THAT(refusal_of(matmul({dense(DType::F16, {80, 80}), dense(DType::F16, {80, 80})}).kernel), HasSubstr("float16"));
-  EXPECT_THAT(refusal_of(matmul({dense(DType::I32, {80, 80}), dense(DType::I32, {80, 80})}).kernel), HasSubstr("int32"));
-  EXPECT_THAT(refusal_of(matmul({dense(DType::F32, {5000}), dense(DType::F32, {5000})}).kernel), HasSubstr("two vectors"));
+TEST(GemmOpenblas, TakesOnlyWhatIsContiguous) {
   HostTensor spread = dense(DType::F32, {80, 80});
+  spread.bytes.resize(spread.bytes.size() * 2);
   spread.layout.strides = Strides{160, 2};
-  EXPECT_THAT(refusal_of(matmul({spread, dense(DType::F32, {80, 80})}).kernel), HasSubstr("contiguous"));
-}
-
-TEST(Gemm, ThreadsDoNotChangeBits) {
-  std::mt19937_64 random(8);
-  cpu::CodeCache cache("");
-  cpu::Toolbox tools{cpu::host_target("native"), cache};
-  for (auto [m, k, n] : {std::tuple<int64_t, int64_t, int64_t>{300, 257, 500}, {1, 1000, 2000}, {64, 3000, 64}}) {
-    std::vector<HostTensor> in{dense(DType::F32, {m, k}, random), dense(DType::F32, {k, n}, random)};
-    const Call call = matmul(in);
-    std::string refusal;
-    const auto program = cpu::make_gemm(call.kernel, tools, refusal);
-    ASSERT_NE(program, nullptr) << refusal;
-    std::vector<std::byte> first;
-    for (int threads : {1, 2, 4}) {
-      ThreadPool pool(threads);
-      HostTensor out = dense(DType::F32, {m, n});
-      void* pointers[] = {in[0].data(), in[1].data(), out.data()};
-      program->run({pointers, nullptr}, pool);
-      if (first.empty()) first = out.bytes;
-      EXPECT_EQ(first, out.bytes) << threads << " threads";
-    }
-  }
+  EXPECT_THAT(refusal_of(cpu::make_gemm_openblas, matmul({spread, dense(DType::F32, {80, 80})}).kernel), HasSubstr("contiguous"));
 }
 
 }  // namespace

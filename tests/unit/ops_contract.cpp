@@ -227,7 +227,8 @@ TEST(OpsContract, SymbolsChangeNothing) {
 
 // For what is linear in an operand x, <g, f(x)> = <gradient, x>.
 TEST(OpsContract, GradientsAreAdjoint) {
-  for (std::string_view name : {"matmul", "general_conv", "average_pool", "average_pool_grad", "max_pool_grad", "max_pool_pick"}) {
+  for (std::string_view name :
+       {"matmul", "general_conv", "conv_kernel_gradient", "average_pool", "average_pool_grad", "max_pool_grad", "max_pool_pick"}) {
     const OpDef& op = ops::table().at(name);
     for (const Case& c : cases_of(op)) {
       if (!is_float(c.in[0].dtype) || !c.gradient) continue;

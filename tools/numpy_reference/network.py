@@ -77,6 +77,21 @@ def general_conv(x, w, strides, low, high, dilation, input_dilation, groups):
     return out
 
 
+def conv_kernel_gradient(x, g, kernel, strides, low, high, dilation, input_dilation, groups):
+    """For each tap, what it was multiplied with, against the gradient of what it gave."""
+    x = padded(spread(x, input_dilation), low, high)
+    counts = g.shape[1:-1]
+    taken, each = x.shape[-1] // groups, g.shape[-1] // groups
+    out = np.zeros((*kernel, taken, g.shape[-1]), x.dtype)
+    for tap in itertools.product(*map(range, kernel)):
+        index = [slice(t * d, t * d + (c - 1) * s + 1 if c else t * d, s) for t, d, c, s in zip(tap, dilation, counts, strides)]
+        seen = x[(slice(None), *index, slice(None))].reshape(-1, x.shape[-1])
+        for k in range(groups):
+            columns = slice(k * each, (k + 1) * each)
+            out[(*tap, slice(None), columns)] = seen[:, k * taken:(k + 1) * taken].T @ g[..., columns].reshape(-1, each)
+    return out
+
+
 def conv(x, w, strides, padding, dilation, groups):
     axes = x.ndim - 2
     strides, dilation = spatial(strides, axes), spatial(dilation, axes)
@@ -339,6 +354,7 @@ REFERENCE = {
     "kron": np.kron,
     "einsum": lambda *xs, equation: np.einsum(equation, *xs),
     "general_conv": general_conv,
+    "conv_kernel_gradient": conv_kernel_gradient,
     "conv": conv,
     "depthwise_conv": depthwise_conv,
     "separable_conv": separable_conv,

@@ -5,12 +5,13 @@
 
 #include "base/text.hpp"
 #include "cpu_program.hpp"
+#include "epilogue.hpp"
 #include "openblas.hpp"
+#include "product.hpp"
+#include "scratch.hpp"
 
 namespace tandem::cpu {
 namespace {
-
-using codegen::Operand;
 
 // cblas.h's numbers.
 enum Order : int { kRowMajor = 101 };
@@ -26,77 +27,6 @@ constexpr double kChunkWork = 1e6;        // multiplications a chunk should have
 constexpr double kChunkGemvWork = 65536;  // a product with a vector only reads memory
 constexpr int64_t kMostChunks = 16;       // a matrix; more would only pack operands more often
 constexpr int64_t kShortestEdge = 64, kEdgeUnit = 16;
-
-// A matrix operand of the product: where element (i, j) lies, and how the batch steps over it.
-struct Matrix {
-  int64_t row_step, column_step;
-  std::vector<int64_t> batch_steps;
-};
-
-struct Product {
-  int64_t m = 1, n = 1, k = 1, batches = 1;
-  std::vector<int64_t> batch;
-  Matrix x, y;
-};
-
-// Element steps of an operand's batch axes, aligned to the result's; 0 where it is repeated.
-std::vector<int64_t> batch_steps(const Operand& o, size_t matrix_axes, const std::vector<int64_t>& batch) {
-  std::vector<int64_t> steps(batch.size(), 0);
-  const size_t own = o.shape.size() - matrix_axes;
-  for (size_t i = 0; i < own; ++i)
-    if (o.shape[i] != 1) steps[batch.size() - own + i] = o.strides[i];
-  return steps;
-}
-
-// One matrix for a whole batch of rows is one product (a dense layer on [batch, time, features]).
-void merge_batch_into_rows(Product& p) {
-  const bool y_repeats = std::all_of(p.y.batch_steps.begin(), p.y.batch_steps.end(), [](int64_t s) { return s == 0; });
-  if (!y_repeats || p.x.column_step != 1) return;
-  int64_t rows = p.m, step = p.x.row_step;
-  for (size_t i = p.batch.size(); i-- > 0;) {
-    if (p.batch[i] == 1) continue;
-    if (rows == 1) step = p.x.batch_steps[i];  // a single row lies anyhow
-    if (p.x.batch_steps[i] != rows * step || step < p.k) return;
-    rows *= p.batch[i];
-  }
-  p.m = rows;
-  p.x.row_step = step;
-  p.batch.clear();
-  p.x.batch_steps.clear();
-  p.y.batch_steps.clear();
-  p.batches = 1;
-}
-
-Product take_apart(const codegen::Kernel& kernel) {
-  Product p;
-  const Operand &x = kernel.in[0], &y = kernel.in[1], &out = kernel.out[0];
-  const bool has_rows = x.shape.size() > 1, has_columns = y.shape.size() > 1;
-  const bool transpose_x = has_rows && kernel.attrs.get<bool>("transpose_x"),
-             transpose_y = has_columns && kernel.attrs.get<bool>("transpose_y");
-  const size_t batch_axes = out.shape.size() - (has_rows ? 1 : 0) - (has_columns ? 1 : 0);
-  for (size_t i = 0; i < batch_axes; ++i) {
-    p.batch.push_back(out.shape[i]);
-    p.batches *= out.shape[i];
-  }
-  auto last = [](const Extents& e, size_t from_end) { return e[e.size() - from_end]; };
-  p.k = last(x.shape, transpose_x ? 2 : 1);
-  p.x.column_step = last(x.strides, transpose_x ? 2 : 1);
-  p.x.row_step = p.k;
-  if (has_rows) {
-    p.m = last(x.shape, transpose_x ? 1 : 2);
-    p.x.row_step = last(x.strides, transpose_x ? 1 : 2);
-  }
-  p.y.row_step = last(y.strides, has_columns && !transpose_y ? 2 : 1);
-  p.y.column_step = 1;
-  if (has_columns) {
-    p.n = last(y.shape, transpose_y ? 2 : 1);
-    p.y.column_step = last(y.strides, transpose_y ? 2 : 1);
-  }
-  p.x.batch_steps = batch_steps(x, has_rows ? 2 : 1, p.batch);
-  p.y.batch_steps = batch_steps(y, has_columns ? 2 : 1, p.batch);
-  merge_batch_into_rows(p);
-  return p;
-}
 
 // How BLAS is told of a matrix: rows or columns must be contiguous, and what lies between them must be no less than their length.
 struct Layout {
@@ -119,8 +49,7 @@ struct Blocks {
 };
 Blocks cut(const Product& p) {
   const bool vector = p.m == 1 || p.n == 1;
-  const double work = static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
-  const double wanted = std::min<double>(kMostChunks, work / (vector ? kChunkGemvWork : kChunkWork));
+  const double wanted = std::min<double>(kMostChunks, p.work() / (vector ? kChunkGemvWork : kChunkWork));
   int64_t row_cuts = 1, column_cuts = 1;
   while (static_cast<double>(row_cuts * column_cuts * 2) <= wanted) {
     const int64_t height = p.m / row_cuts, width = p.n / column_cuts;
@@ -136,44 +65,44 @@ Blocks cut(const Product& p) {
 
 template <class T> class GemmProgram final : public CpuProgram {
  public:
-  GemmProgram(Product p, Layout x, Layout y, Gemm<T> gemm, Gemv<T> gemv)
-      : p_(std::move(p)), x_(x), y_(y), blocks_(cut(p_)), gemm_(gemm), gemv_(gemv) {
-    const double work = static_cast<double>(p_.m) * static_cast<double>(p_.n) * static_cast<double>(p_.k);
+  GemmProgram(const codegen::Kernel& kernel, Toolbox& tools, Product p, Layout x, Layout y, Gemm<T> gemm, Gemv<T> gemv)
+      : p_(std::move(p)), x_(x), y_(y), blocks_(cut(p_)), inputs_(kernel.in.size()), gemm_(gemm), gemv_(gemv) {
+    if (kernel.end) {
+      epilogue_ = Epilogue(kernel, blocks_.columns, tools);
+      scratch_ = WorkerScratch(static_cast<size_t>(blocks_.rows * blocks_.columns) * sizeof(T), tools.threads);
+    }
     // Small products of a batch go together.
     if (blocks_.row_count * blocks_.column_count == 1)
-      batches_per_chunk_ = std::clamp<int64_t>(static_cast<int64_t>(kChunkWork / 4 / work), 1, std::max<int64_t>(p_.batches, 1));
+      batches_per_chunk_ = std::clamp<int64_t>(static_cast<int64_t>(kChunkWork / 4 / p_.work()), 1, std::max<int64_t>(p_.batches, 1));
   }
   std::string_view kernel_name() const override { return "gemm/openblas"; }
+  size_t scratch_bytes() const override { return scratch_.bytes(); }
 
   void run(const device::LaunchArgs& args, ThreadPool& pool) const override {
-    const T* x = static_cast<const T*>(args.pointers[0]);
-    const T* y = static_cast<const T*>(args.pointers[1]);
-    T* out = static_cast<T*>(args.pointers[2]);
     const int64_t per_product = blocks_.row_count * blocks_.column_count;
     if (per_product > 1) {
-      pool.run(p_.batches * per_product, [&](int64_t i) { block(i / per_product, i % per_product, x, y, out); });
+      pool.run(p_.batches * per_product, [&](int64_t i) { block(args, i / per_product, i % per_product); });
       return;
     }
     const int64_t chunks = (p_.batches + batches_per_chunk_ - 1) / batches_per_chunk_;
     pool.run(chunks, [&](int64_t i) {
-      for (int64_t b = i * batches_per_chunk_; b < std::min(p_.batches, (i + 1) * batches_per_chunk_); ++b) block(b, 0, x, y, out);
+      for (int64_t b = i * batches_per_chunk_; b < std::min(p_.batches, (i + 1) * batches_per_chunk_); ++b) block(args, b, 0);
     });
   }
 
  private:
-  int64_t offset(const Matrix& m, int64_t batch) const {
-    int64_t at = 0;
-    for (size_t i = p_.batch.size(); i-- > 0; batch /= p_.batch[i]) at += batch % p_.batch[i] * m.batch_steps[i];
-    return at;
-  }
-
-  void block(int64_t batch, int64_t index, const T* x, const T* y, T* out) const {
+  void block(const device::LaunchArgs& args, int64_t batch, int64_t index) const {
     const int64_t row = index / blocks_.column_count * blocks_.rows, column = index % blocks_.column_count * blocks_.columns;
     const auto m = static_cast<int>(std::min(blocks_.rows, p_.m - row)), n = static_cast<int>(std::min(blocks_.columns, p_.n - column));
     const auto k = static_cast<int>(p_.k);
-    const T* a = x + offset(p_.x, batch) + row * p_.x.row_step;
-    const T* b = y + offset(p_.y, batch) + column * p_.y.column_step;
-    T* c = out + (batch * p_.m + row) * p_.n + column;
+    const T* a = static_cast<const T*>(args.pointers[p_.x_input]) + p_.offset(p_.x, batch) + row * p_.x.row_step;
+    const T* b = static_cast<const T*>(args.pointers[p_.y_input]) + p_.offset(p_.y, batch) + column * p_.y.column_step;
+    T* c = static_cast<T*>(args.pointers[inputs_]) + (batch * p_.m + row) * p_.n + column;
+    auto ldc = static_cast<int>(p_.n);
+    if (epilogue_) {
+      c = static_cast<T*>(scratch_.mine(args.scratch));
+      ldc = static_cast<int>(blocks_.columns);
+    }
     const auto lda = static_cast<int>(x_.leading), ldb = static_cast<int>(y_.leading);
     // As BLAS sees it, a transposed matrix has its stored rows and columns.
     if (p_.n == 1)
@@ -183,23 +112,27 @@ template <class T> class GemmProgram final : public CpuProgram {
       gemv_(kRowMajor, y_.transpose == kPlain ? kTransposed : kPlain, y_.transpose == kPlain ? k : n, y_.transpose == kPlain ? n : k, T(1),
             b, ldb, a, vector_step(p_.x.column_step), T(0), c, 1);
     else
-      gemm_(kRowMajor, x_.transpose, y_.transpose, m, n, k, T(1), a, lda, b, ldb, T(0), c, static_cast<int>(p_.n));
+      gemm_(kRowMajor, x_.transpose, y_.transpose, m, n, k, T(1), a, lda, b, ldb, T(0), c, ldc);
+    if (epilogue_) epilogue_.run(args, c, batch * p_.m + row, batch * p_.m + row + m, column, column + n);
   }
   int vector_step(int64_t step) const { return p_.k == 1 ? 1 : static_cast<int>(step); }
 
   Product p_;
   Layout x_, y_;
   Blocks blocks_;
+  size_t inputs_;
   Gemm<T> gemm_;
   Gemv<T> gemv_;
   int64_t batches_per_chunk_ = 1;
+  Epilogue epilogue_;
+  WorkerScratch scratch_;
 };
 
 template <class T>
-std::shared_ptr<const CpuProgram> make(const codegen::Kernel& kernel, const char* gemm_name, const char* gemv_name, std::string& refusal) {
+std::shared_ptr<const CpuProgram> make(const codegen::Kernel& kernel, Toolbox& tools, const char* gemm_name, const char* gemv_name,
+                                       std::string& refusal) {
   Product p = take_apart(kernel);
-  const double work = static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
-  if (work < kTinyWork) {  // also what is empty
+  if (p.work() < kTinyWork) {  // also what is empty
     refusal = cat("too small, ", p.m, "x", p.k, "x", p.n);
     return nullptr;
   }
@@ -222,27 +155,23 @@ std::shared_ptr<const CpuProgram> make(const codegen::Kernel& kernel, const char
   Gemm<T> gemm;
   Gemv<T> gemv;
   if (!openblas_function(gemm_name, gemm, refusal) || !openblas_function(gemv_name, gemv, refusal)) return nullptr;
-  return std::make_shared<GemmProgram<T>>(std::move(p), x.value_or(Layout{}), y.value_or(Layout{}), gemm, gemv);
+  return std::make_shared<GemmProgram<T>>(kernel, tools, std::move(p), x.value_or(Layout{}), y.value_or(Layout{}), gemm, gemv);
 }
 
 }  // namespace
 
-std::shared_ptr<const CpuProgram> make_gemm(const codegen::Kernel& kernel, Toolbox&, std::string& refusal) {
+std::shared_ptr<const CpuProgram> make_gemm_openblas(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal) {
   if (kernel.op->name != "matmul") {
     refusal = "not a matmul";
     return nullptr;
   }
-  if (kernel.end) {
-    refusal = "the product has an end";
+  const DType t = kernel.in[0].dtype, result = (kernel.end ? kernel.end->product : kernel.out[0]).dtype;
+  if ((t != DType::F32 && t != DType::F64) || result != t) {
+    refusal = cat("takes float32 and float64, not ", name(t == result ? t : result));
     return nullptr;
   }
-  const DType t = kernel.in[0].dtype;
-  if ((t != DType::F32 && t != DType::F64) || kernel.out[0].dtype != t) {
-    refusal = cat("takes float32 and float64, not ", name(t));
-    return nullptr;
-  }
-  return t == DType::F32 ? make<float>(kernel, "cblas_sgemm", "cblas_sgemv", refusal)
-                         : make<double>(kernel, "cblas_dgemm", "cblas_dgemv", refusal);
+  return t == DType::F32 ? make<float>(kernel, tools, "cblas_sgemm", "cblas_sgemv", refusal)
+                         : make<double>(kernel, tools, "cblas_dgemm", "cblas_dgemv", refusal);
 }
 
 }  // namespace tandem::cpu

@@ -1,0 +1,304 @@
+// Products of float32 matrices from our own register tiles. Blocks, panels and the order of sums follow from the shapes alone.
+//
+// As in Goto and van de Geijn, "Anatomy of high-performance matrix multiplication" (2008): a block of y is packed so that it stays in the
+// second-level cache, a panel of x's rows stays in the first, and the tile runs over both. An operand that lies well is not packed when it
+// would be used only a few times.
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "base/text.hpp"
+#include "cpu_program.hpp"
+#include "epilogue.hpp"
+#include "product.hpp"
+#include "scratch.hpp"
+#include "tile.hpp"
+
+namespace tandem::cpu {
+namespace {
+
+constexpr double kTinyWork = 4096;       // multiplications below which generated code is as good
+constexpr double kChunkWork = 400e3;     // multiplications a chunk should have at the least: about 10 us
+constexpr double kChunkDotWork = 65536;  // a product with a vector only reads memory
+constexpr int64_t kWantedChunks = 16;    // as far as there is work: one that is delayed should not delay the whole
+constexpr int64_t kBlockRows = 256, kBlockColumns = 512, kBlockInner = 512;
+constexpr int64_t kPackFromRows = 48;     // of a block: with less, y is read where it lies
+constexpr int64_t kPackFromColumns = 96;  // likewise x
+constexpr int64_t kPanelGap = 16;         // floats between packed rows of x, so that they do not meet in one set of the cache
+
+int64_t parts(int64_t n, int64_t each) { return (n + each - 1) / each; }
+int64_t round_up(int64_t n, int64_t unit) { return parts(n, unit) * unit; }
+
+// How a product is cut. Nothing here depends on the number of threads.
+struct Cut {
+  int64_t rows, columns, inner;  // of a block
+  int64_t row_count, column_count;
+  int64_t batches_per_chunk = 1;
+  int vectors;  // of a tile, at the most
+  bool pack_x, pack_y;
+};
+
+Cut cut(const Product& p, const TileSet& set) {
+  Cut c{};
+  c.vectors = p.m <= 4 ? 4 : 2;
+  const int64_t width = c.vectors * set.lanes, height = set.most_rows[c.vectors];
+  const double all = p.work() * static_cast<double>(p.batches);
+  const auto wanted = std::clamp<int64_t>(static_cast<int64_t>(all / kChunkWork), 1, kWantedChunks);
+  int64_t row_cuts = parts(p.m, kBlockRows), column_cuts = parts(p.n, kBlockColumns);
+  while (p.batches * row_cuts * column_cuts < wanted) {
+    const int64_t rows = parts(p.m, row_cuts), columns = parts(p.n, column_cuts);
+    const bool transposed = p.y.column_step != 1;  // packing y is dear
+    if (columns >= 2 * width && (transposed || columns > rows || rows < 2 * height))
+      column_cuts *= 2;
+    else if (rows >= (transposed ? 16 : 2) * height)
+      row_cuts *= 2;
+    else
+      break;
+  }
+  c.rows = parts(p.m, row_cuts);
+  c.columns = std::min(p.n, round_up(parts(p.n, column_cuts), width));
+  c.row_count = parts(p.m, c.rows);
+  c.column_count = parts(p.n, c.columns);
+  c.pack_x = (p.x.column_step != 1 && p.x.row_step != 1) || c.columns >= kPackFromColumns;
+  c.pack_y = p.y.column_step != 1 || c.rows >= kPackFromRows;
+  // Blocks of the sum let packed data stay in the cache; without packing they have no use.
+  c.inner = c.pack_y || c.pack_x ? round_up(parts(p.k, parts(p.k, kBlockInner)), 4) : p.k;
+  if (c.row_count * c.column_count == 1)
+    c.batches_per_chunk = std::clamp<int64_t>(static_cast<int64_t>(kChunkWork / p.work()), 1, std::max<int64_t>(p.batches, 1));
+  return c;
+}
+
+class TileGemm final : public CpuProgram {
+ public:
+  TileGemm(const codegen::Kernel& kernel, Product p, bool swapped, Toolbox& tools)
+      : p_(std::move(p)), set_(tiles(tools.target.wide)), cut_(cut(p_, set_)), inputs_(kernel.in.size()), swapped_(swapped) {
+    most_height_ = static_cast<int>(std::min<int64_t>(set_.most_rows[cut_.vectors], cut_.rows));
+    way_ = p_.x.column_step == 1 ? Rows::Apart : p_.x.row_step == 1 ? Rows::Together : Rows::Apart;
+    for (int v = 1; v <= cut_.vectors; ++v)
+      for (int h = 1; h <= std::min(most_height_, set_.most_rows[v]); ++h)
+        functions_[static_cast<size_t>(v)][static_cast<size_t>(h)] = set_.get(h, v, way_);
+    block_step_ = round_up(cut_.columns, set_.lanes);
+    if (kernel.end) epilogue_ = Epilogue(kernel, swapped ? 1 : block_step_, tools);
+    const int64_t y_floats = cut_.pack_y ? cut_.inner * block_step_ : 0;
+    const int64_t x_floats = cut_.pack_x ? (cut_.inner + kPanelGap) * most_height_ : 0;
+    const int64_t block_rows = cut_.inner < p_.k ? cut_.rows : most_height_;
+    const int64_t block_floats = epilogue_ ? block_rows * block_step_ : 0;
+    x_at_ = round_up(y_floats, 16);
+    block_at_ = x_at_ + round_up(x_floats, 16);
+    scratch_ = WorkerScratch(static_cast<size_t>(block_at_ + block_floats) * sizeof(float), tools.threads);
+  }
+  std::string_view kernel_name() const override { return "gemm/tiles"; }
+  size_t scratch_bytes() const override { return scratch_.bytes(); }
+
+  void run(const device::LaunchArgs& args, ThreadPool& pool) const override {
+    const int64_t each = cut_.row_count * cut_.column_count;
+    if (each > 1) {
+      pool.run(p_.batches * each, [&](int64_t i) { block(args, i / each, i % each); });
+      return;
+    }
+    pool.run(parts(p_.batches, cut_.batches_per_chunk), [&](int64_t i) {
+      const int64_t begin = i * cut_.batches_per_chunk, end = std::min(p_.batches, begin + cut_.batches_per_chunk);
+      for (int64_t b = begin; b < end; ++b) block(args, b, 0);
+    });
+  }
+
+ private:
+  // A part of the columns that one tile is wide.
+  int vectors_at(int64_t columns_left) const {
+    const auto needed = static_cast<int>(std::min<int64_t>(parts(columns_left, set_.lanes), cut_.vectors));
+    return needed == 3 ? 2 : needed;
+  }
+
+  void pack_y(const float* y, int64_t columns, int64_t length, float* to) const {
+    for (int64_t j = 0; j < columns;) {
+      const int64_t width = vectors_at(columns - j) * set_.lanes, used = std::min(width, columns - j);
+      const float* from = y + j * p_.y.column_step;
+      float* panel = to + j * length;
+      if (p_.y.column_step == 1) {
+        for (int64_t k = 0; k < length; ++k) {
+          std::memcpy(panel + k * width, from + k * p_.y.row_step, static_cast<size_t>(used) * sizeof(float));
+        }
+      } else if (p_.y.row_step == 1) {
+        set_.transpose(from, p_.y.column_step, used, length, panel, width);
+      } else {
+        for (int64_t k = 0; k < length; ++k)
+          for (int64_t i = 0; i < used; ++i) panel[k * width + i] = from[k * p_.y.row_step + i * p_.y.column_step];
+      }
+      j += width;
+    }
+  }
+
+  void pack_x(const float* x, int64_t height, int64_t length, float* to) const {
+    if (way_ == Rows::Together) {
+      for (int64_t k = 0; k < length; ++k)
+        std::memcpy(to + k * most_height_, x + k * p_.x.column_step, static_cast<size_t>(height) * sizeof(float));
+    } else if (p_.x.column_step == 1) {
+      for (int64_t i = 0; i < height; ++i)
+        std::memcpy(to + i * x_step(), x + i * p_.x.row_step, static_cast<size_t>(length) * sizeof(float));
+    } else {
+      for (int64_t i = 0; i < height; ++i)
+        for (int64_t k = 0; k < length; ++k) to[i * x_step() + k] = x[i * p_.x.row_step + k * p_.x.column_step];
+    }
+  }
+  int64_t x_step() const { return cut_.inner + kPanelGap; }
+
+  void block(const device::LaunchArgs& args, int64_t batch, int64_t index) const {
+    const int64_t row0 = index / cut_.column_count * cut_.rows, column0 = index % cut_.column_count * cut_.columns;
+    const int64_t rows = std::min(cut_.rows, p_.m - row0), columns = std::min(cut_.columns, p_.n - column0);
+    const float* x = static_cast<const float*>(args.pointers[p_.x_input]) + p_.offset(p_.x, batch) + row0 * p_.x.row_step;
+    const float* y = static_cast<const float*>(args.pointers[p_.y_input]) + p_.offset(p_.y, batch) + column0 * p_.y.column_step;
+    auto* scratch = static_cast<float*>(scratch_.mine(args.scratch));
+    float* buffer = scratch + block_at_;
+    const bool one_pass = cut_.inner >= p_.k;
+    float* c = epilogue_ ? buffer : static_cast<float*>(args.pointers[inputs_]) + (batch * p_.m + row0) * p_.n + column0;
+    const int64_t c_step = epilogue_ ? block_step_ : p_.n;
+    // Rows in panels of nearly one height.
+    const int64_t panels = parts(rows, most_height_), height = rows / panels, taller = rows % panels;
+
+    for (int64_t k = 0; k < p_.k; k += cut_.inner) {
+      const int64_t length = std::min(cut_.inner, p_.k - k);
+      const float* y_block = y + k * p_.y.row_step;
+      if (cut_.pack_y) {
+        pack_y(y_block, columns, length, scratch);
+        y_block = scratch;
+      }
+      int64_t row = 0;
+      for (int64_t i = 0; i < panels; ++i) {
+        const int64_t h = height + (i < taller ? 1 : 0);
+        const float* x_panel = x + row * p_.x.row_step + k * p_.x.column_step;
+        int64_t a_step = way_ == Rows::Apart ? p_.x.row_step : p_.x.column_step;
+        if (cut_.pack_x) {
+          pack_x(x_panel, h, length, scratch + x_at_);
+          x_panel = scratch + x_at_;
+          a_step = way_ == Rows::Apart ? x_step() : most_height_;
+        }
+        float* c_panel = epilogue_ && one_pass ? c : c + row * c_step;
+        tile_row(x_panel, a_step, h, y_block, columns, length, c_panel, c_step, k > 0);
+        if (epilogue_ && k + length == p_.k) finish(args, c_panel, batch * p_.m + row0 + row, h, column0, columns);
+        row += h;
+      }
+    }
+  }
+
+  // One panel of x against all columns of the block.
+  void tile_row(const float* x, int64_t a_step, int64_t height, const float* y, int64_t columns, int64_t length, float* c, int64_t c_step,
+                bool accumulate) const {
+    static constexpr Segment kWhole{0, 0};
+    Tile t{.a = x, .a_step = a_step, .segments = &kWhole, .segment_count = 1, .length = length, .c_step = c_step, .accumulate = accumulate};
+    for (int64_t j = 0; j < columns;) {
+      const int vectors = vectors_at(columns - j);
+      const int64_t width = vectors * set_.lanes;
+      t.b = y + (cut_.pack_y ? j * length : j);
+      t.b_step = cut_.pack_y ? width : p_.y.row_step;
+      t.c = c + j;
+      t.last = static_cast<int>(std::min<int64_t>(columns - j, width) - (vectors - 1) * set_.lanes);
+      functions_[static_cast<size_t>(vectors)][static_cast<size_t>(height)](t);
+      j += width;
+    }
+  }
+
+  void finish(const device::LaunchArgs& args, const float* c, int64_t row, int64_t rows, int64_t column, int64_t columns) const {
+    if (swapped_)  // the one row of every product is its only column
+      epilogue_.run(args, c, row * p_.n + column, row * p_.n + column + columns, 0, 1);
+    else
+      epilogue_.run(args, c, row, row + rows, column, column + columns);
+  }
+
+  Product p_;
+  const TileSet& set_;
+  Cut cut_;
+  size_t inputs_;
+  bool swapped_;
+  int most_height_ = 1;
+  Rows way_ = Rows::Apart;
+  std::array<std::array<TileFunction, 17>, kMostVectors + 1> functions_{};
+  Epilogue epilogue_;
+  int64_t block_step_ = 0, x_at_ = 0, block_at_ = 0;  // floats
+  WorkerScratch scratch_;
+};
+
+// A matrix whose rows lie contiguously times a vector: one dot product a row.
+class Dots final : public CpuProgram {
+ public:
+  Dots(const codegen::Kernel& kernel, Product p, Toolbox& tools)
+      : p_(std::move(p)), set_(tiles(tools.target.wide)), inputs_(kernel.in.size()) {
+    rows_are_columns_ = p_.m == 1;
+    if (rows_are_columns_) swap_sides(p_);
+    const auto rows = static_cast<int64_t>(kChunkDotWork / static_cast<double>(p_.k));
+    chunk_rows_ = std::clamp<int64_t>(rows, 1, p_.m);
+    copied_ = p_.y.row_step != 1;
+    if (kernel.end) epilogue_ = Epilogue(kernel, rows_are_columns_ ? chunk_rows_ : 1, tools);
+    const int64_t floats = (copied_ ? round_up(p_.k, 16) : 0) + (epilogue_ ? chunk_rows_ : 0);
+    scratch_ = WorkerScratch(static_cast<size_t>(floats) * sizeof(float), tools.threads);
+  }
+  std::string_view kernel_name() const override { return "gemm/dots"; }
+  size_t scratch_bytes() const override { return scratch_.bytes(); }
+
+  void run(const device::LaunchArgs& args, ThreadPool& pool) const override {
+    const auto* matrix = static_cast<const float*>(args.pointers[p_.x_input]);
+    const auto* vector = static_cast<const float*>(args.pointers[p_.y_input]);
+    const int64_t each = parts(p_.m, chunk_rows_), batch_chunk = std::max<int64_t>(1, static_cast<int64_t>(kChunkDotWork / p_.work()));
+    pool.run(parts(p_.batches * each, batch_chunk), [&](int64_t chunk) {
+      for (int64_t i = chunk * batch_chunk; i < std::min(p_.batches * each, (chunk + 1) * batch_chunk); ++i) {
+        const int64_t b = i / each, row = i % each * chunk_rows_;
+        rows_of(args, matrix + p_.offset(p_.x, b) + row * p_.x.row_step, vector + p_.offset(p_.y, b), b, row);
+      }
+    });
+  }
+
+ private:
+  void rows_of(const device::LaunchArgs& args, const float* matrix, const float* vector, int64_t batch, int64_t row) const {
+    const int64_t rows = std::min(chunk_rows_, p_.m - row);
+    auto* scratch = static_cast<float*>(scratch_.mine(args.scratch));
+    if (copied_) {
+      for (int64_t k = 0; k < p_.k; ++k) scratch[k] = vector[k * p_.y.row_step];
+      vector = scratch;
+      scratch += round_up(p_.k, 16);
+    }
+    float* c = epilogue_ ? scratch : static_cast<float*>(args.pointers[inputs_]) + batch * p_.m + row;
+    set_.dots(matrix, p_.x.row_step, vector, rows, p_.k, c);
+    if (!epilogue_) return;
+    if (rows_are_columns_)
+      epilogue_.run(args, c, batch, batch + 1, row, row + rows);
+    else
+      epilogue_.run(args, c, batch * p_.m + row, batch * p_.m + row + rows, 0, 1);
+  }
+
+  Product p_;
+  const TileSet& set_;
+  size_t inputs_;
+  bool rows_are_columns_ = false, copied_ = false;
+  int64_t chunk_rows_ = 1;
+  Epilogue epilogue_;
+  WorkerScratch scratch_;
+};
+
+}  // namespace
+
+std::shared_ptr<const CpuProgram> make_gemm_tiles(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal) {
+  if (kernel.op->name != "matmul") {
+    refusal = "not a matmul";
+    return nullptr;
+  }
+  const DType in = kernel.in[0].dtype, out = (kernel.end ? kernel.end->product : kernel.out[0]).dtype;
+  if (in != DType::F32 || out != DType::F32) {
+    refusal = cat("takes float32, not ", name(in != DType::F32 ? in : out));
+    return nullptr;
+  }
+  Product p = take_apart(kernel);
+  if (p.work() < kTinyWork || p.batches == 0) {  // also what is empty
+    refusal = cat("too small, ", p.m, "x", p.k, "x", p.n);
+    return nullptr;
+  }
+  if (p.m == 1 && p.n == 1) {
+    refusal = "a product of two vectors is a sum";
+    return nullptr;
+  }
+  const bool row_dots = p.n == 1 && p.x.column_step == 1, column_dots = p.m == 1 && p.y.row_step == 1 && p.y.column_step != 1;
+  if (row_dots || column_dots) return std::make_shared<Dots>(kernel, std::move(p), tools);
+  const bool swapped = p.n == 1;
+  if (swapped) swap_sides(p);
+  return std::make_shared<TileGemm>(kernel, std::move(p), swapped, tools);
+}
+
+}  // namespace tandem::cpu

@@ -1,0 +1,46 @@
+// The register tile that every product and convolution is made of: a few rows by a few vectors of columns, summed in registers.
+//
+// c[i, j] = sum over segments s and k of a[s.a + i * row_step + k * k_step] * b[s.b + k * b_step + j]
+//
+// Each element is one chain of fused multiply-adds in the order of s and k, whatever the tile's size: where a product is cut into tiles
+// or continued in a later call does not change a bit.
+#pragma once
+#include <cstdint>
+
+namespace tandem::cpu {
+
+struct Segment {
+  int64_t a, b;  // elements from the start of the operands
+};
+
+struct Tile {
+  const float *a, *b;
+  int64_t a_step;  // between the rows of a when k lies at steps of 1, else between its ks (see Rows)
+  int64_t b_step;  // between the ks of b
+  const Segment* segments;
+  int64_t segment_count, length;  // k runs over [0, length) in each segment
+  float* c;
+  int64_t c_step;   // between the rows of c
+  int last;         // columns in the last vector, 1 to lanes; b is not read and c not touched beyond them
+  bool accumulate;  // go on from what c holds
+};
+
+enum class Rows : uint8_t { Apart, Together };  // of a: k lies at steps of 1, or rows do
+using TileFunction = void (*)(const Tile& tile);
+
+inline constexpr int kMostVectors = 4;
+
+// The code of one instruction set.
+struct TileSet {
+  int lanes;             // floats in a vector
+  const int* most_rows;  // [vectors]: the most rows of a tile of so many vectors; 0: no such tile
+  TileFunction (*get)(int rows, int vectors, Rows way);
+  // c[i] = a[i * a_step + k] . b[k], summed in a fixed pattern that depends on `length` alone.
+  void (*dots)(const float* a, int64_t a_step, const float* b, int64_t rows, int64_t length, float* c);
+  // to[k * step + j] = from[j * from_step + k] for j < columns; rows of `to` are filled up with zeros to `step`.
+  void (*transpose)(const float* from, int64_t from_step, int64_t columns, int64_t length, float* to, int64_t step);
+};
+extern const TileSet kTilesAvx2, kTilesAvx512;
+inline const TileSet& tiles(bool wide) { return wide ? kTilesAvx512 : kTilesAvx2; }
+
+}  // namespace tandem::cpu

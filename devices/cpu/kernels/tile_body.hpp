@@ -1,0 +1,146 @@
+// The tiles as templates over an instruction set. Included only by the files that are compiled for one: nothing here, and nothing it
+// includes, may leave code behind that another file could link to.
+#pragma once
+#include <immintrin.h>
+
+#include "tile.hpp"
+
+namespace tandem::cpu {
+namespace {
+
+#define TANDEM_UNROLL _Pragma("GCC unroll 32")
+
+template <class I, int H, int V, Rows R> void run_tile(const Tile& t) {
+  using Vector = typename I::Vector;
+  Vector sum[H][V];
+  const auto last = I::mask(t.last);
+  const bool full = t.last == I::kLanes;
+  TANDEM_UNROLL for (int i = 0; i < H; ++i) { TANDEM_UNROLL for (int v = 0; v < V; ++v) sum[i][v] = I::zero(); }
+  if (t.accumulate) {
+    TANDEM_UNROLL for (int i = 0; i < H; ++i) {
+      const float* c = t.c + i * t.c_step;
+      TANDEM_UNROLL for (int v = 0; v < V; ++v) sum[i][v] = v + 1 < V ? I::load(c + v * I::kLanes) : I::load(c + v * I::kLanes, last);
+    }
+  }
+  const int64_t a_step = t.a_step, b_step = t.b_step;
+  for (int64_t s = 0; s < t.segment_count; ++s) {
+    const float* a = t.a + t.segments[s].a;
+    const float* b = t.b + t.segments[s].b;
+    // One k: a row of b against one element of every row of a.
+    const auto step = [&](const auto& element) __attribute__((always_inline)) {
+      Vector y[V];
+      TANDEM_UNROLL for (int v = 0; v < V; ++v) y[v] = v + 1 < V ? I::load(b + v * I::kLanes) : I::load(b + v * I::kLanes, last);
+      TANDEM_UNROLL for (int i = 0; i < H; ++i) {
+        const Vector x = I::set(element(i));
+        TANDEM_UNROLL for (int v = 0; v < V; ++v) sum[i][v] = I::multiply_add(x, y[v], sum[i][v]);
+      }
+      b += b_step;
+    };
+    int64_t left = t.length;
+    if constexpr (R == Rows::Apart) {
+      // Every third row has a pointer, the next two are reached by one and two steps from it: so all addresses stay in registers.
+      constexpr int kPointers = (H + 2) / 3;
+      const float* rows[kPointers];
+      TANDEM_UNROLL for (int p = 0; p < kPointers; ++p) rows[p] = a + 3 * p * a_step;
+      const auto steps = [&](int count) __attribute__((always_inline)) {
+        TANDEM_UNROLL for (int u = 0; u < count; ++u)
+            step([&](int i) __attribute__((always_inline)) { return rows[i / 3][i % 3 * a_step + u]; });
+        TANDEM_UNROLL for (int p = 0; p < kPointers; ++p) rows[p] += count;
+      };
+      for (; left >= 4; left -= 4) steps(4);
+      for (; left > 0; --left) steps(1);
+    } else {
+      const auto steps = [&](int count) __attribute__((always_inline)) {
+        TANDEM_UNROLL for (int u = 0; u < count; ++u) {
+          step([&](int i) __attribute__((always_inline)) { return a[i]; });
+          a += a_step;
+        }
+      };
+      for (; left >= 4; left -= 4) steps(4);
+      for (; left > 0; --left) steps(1);
+    }
+  }
+  TANDEM_UNROLL for (int i = 0; i < H; ++i) {
+    float* c = t.c + i * t.c_step;
+    TANDEM_UNROLL for (int v = 0; v < V; ++v) {
+      if (v + 1 < V || full)  // masked stores are slow
+        I::store(c + v * I::kLanes, sum[i][v]);
+      else
+        I::store(c + v * I::kLanes, sum[i][v], last);
+    }
+  }
+}
+
+template <class I, int V, int H> TileFunction find(int rows, Rows way) {
+  if constexpr (H == 0) {
+    return nullptr;
+  } else {
+    if (rows == H) return way == Rows::Apart ? run_tile<I, H, V, Rows::Apart> : run_tile<I, H, V, Rows::Together>;
+    return find<I, V, H - 1>(rows, way);
+  }
+}
+template <class I> TileFunction find_tile(int rows, int vectors, Rows way) {
+  switch (vectors) {
+    case 1: return find<I, 1, I::kMostRows[1]>(rows, way);
+    case 2: return find<I, 2, I::kMostRows[2]>(rows, way);
+    case 4: return find<I, 4, I::kMostRows[4]>(rows, way);
+    default: return nullptr;
+  }
+}
+
+// Four vectors of partial sums a row, added pairwise at the end.
+template <class I> void run_dots(const float* a, int64_t a_step, const float* b, int64_t rows, int64_t length, float* c) {
+  constexpr int kSums = 4, kBlock = kSums * I::kLanes;
+  for (int64_t i = 0; i < rows; ++i, a += a_step) {
+    typename I::Vector sum[kSums];
+    TANDEM_UNROLL for (int v = 0; v < kSums; ++v) sum[v] = I::zero();
+    int64_t k = 0;
+    for (; k + kBlock <= length; k += kBlock) {
+      TANDEM_UNROLL for (int v = 0; v < kSums; ++v) {
+        const int64_t at = k + v * I::kLanes;
+        sum[v] = I::multiply_add(I::load(a + at), I::load(b + at), sum[v]);
+      }
+    }
+    for (int v = 0; k < length; k += I::kLanes, v = (v + 1) % kSums) {
+      const auto mask = I::mask(length - k < I::kLanes ? static_cast<int>(length - k) : I::kLanes);
+      sum[v] = I::multiply_add(I::load(a + k, mask), I::load(b + k, mask), sum[v]);
+    }
+    c[i] = I::total(I::add(I::add(sum[0], sum[1]), I::add(sum[2], sum[3])));
+  }
+}
+
+void transpose_8x8(const float* from, int64_t from_step, float* to, int64_t step) {
+  __m256 r[8], s[8];
+  TANDEM_UNROLL for (int i = 0; i < 8; ++i) r[i] = _mm256_loadu_ps(from + i * from_step);
+  TANDEM_UNROLL for (int i = 0; i < 8; i += 2) {
+    s[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
+    s[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
+  }
+  TANDEM_UNROLL for (int i = 0; i < 8; i += 4) {
+    r[i] = _mm256_shuffle_ps(s[i], s[i + 2], 0x44);
+    r[i + 1] = _mm256_shuffle_ps(s[i], s[i + 2], 0xee);
+    r[i + 2] = _mm256_shuffle_ps(s[i + 1], s[i + 3], 0x44);
+    r[i + 3] = _mm256_shuffle_ps(s[i + 1], s[i + 3], 0xee);
+  }
+  TANDEM_UNROLL for (int i = 0; i < 4; ++i) {
+    _mm256_storeu_ps(to + i * step, _mm256_permute2f128_ps(r[i], r[i + 4], 0x20));
+    _mm256_storeu_ps(to + (i + 4) * step, _mm256_permute2f128_ps(r[i], r[i + 4], 0x31));
+  }
+}
+
+template <class I> void run_transpose(const float* from, int64_t from_step, int64_t columns, int64_t length, float* to, int64_t step) {
+  int64_t j = 0;
+  for (; j + 8 <= columns; j += 8) {
+    int64_t k = 0;
+    for (; k + 8 <= length; k += 8) transpose_8x8(from + j * from_step + k, from_step, to + k * step + j, step);
+    for (; k < length; ++k)
+      for (int64_t i = 0; i < 8; ++i) to[k * step + j + i] = from[(j + i) * from_step + k];
+  }
+  for (; j < columns; ++j)
+    for (int64_t k = 0; k < length; ++k) to[k * step + j] = from[j * from_step + k];
+  for (; j < step; ++j)
+    for (int64_t k = 0; k < length; ++k) to[k * step + j] = 0;
+}
+
+}  // namespace
+}  // namespace tandem::cpu
