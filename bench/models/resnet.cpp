@@ -51,7 +51,7 @@ Work make_resnet(Scale scale, Weights& weights) {
     }
   const Dense output(weights, "output", channels, classes);
   return {
-      .batch = full ? 64 : 8,
+      .batch = full ? 64 : 6,  // with 8, one relu of step 8 gets a number so near 0 that the last bit decides
       .steps = full ? 15 : 10,
       .x = {side, side, 3},
       .y = {},

@@ -7,8 +7,12 @@ import sys
 import engines
 from progress import Progress
 
+PEERS = ("jax", "torch", "tensorflow")
 STEPS = 10
 TOLERANCE = 1e-4  # relative; float32 sums in another order differ by less, a wrong formula by more
+# On TensorFlow Keras keeps the gradient of an embedding as rows and squares each of them for Adam: of a word that occurs twice in a
+# batch it adds the squares, where the others square the sum. So its curves are others, by a few parts in 10,000.
+OTHER_FORMULA = {("tensorflow", "transformer"), ("tensorflow", "lstm")}
 STORED = engines.ROOT / "tests" / "data" / "keras_losses.txt"
 
 
@@ -22,11 +26,13 @@ def losses(engine, work, options, progress):
 
 def check(works, progress):
     """Prints a line for each comparison; gives the number of those that differ."""
-    peers = engines.available(["jax", "tensorflow"], progress)
+    peers = engines.available(PEERS, progress)
     wrong = 0
     for work in works:
         ours = losses("tandem", work, [], progress)["losses"]
         for peer in peers:
+            if (peer, work) in OTHER_FORMULA:
+                continue
             theirs = losses(peer, work, [], progress)["losses"]
             far = difference(ours, theirs)
             wrong += far > TOLERANCE
@@ -43,9 +49,9 @@ def store(progress):
     rows, versions = [], {}
     for work in engines.WORKS:
         result = losses("jax", work, ["--tiny"], progress)
-        far = difference(result["losses"], losses("tensorflow", work, ["--tiny"], progress)["losses"])
+        far = difference(result["losses"], losses("torch", work, ["--tiny"], progress)["losses"])
         if far > TOLERANCE:
-            sys.exit(f"{work}: JAX and TensorFlow differ by {far:.1e}")
+            sys.exit(f"{work}: JAX and PyTorch differ by {far:.1e}")
         versions = result["versions"]
         rows.append(" ".join([work, *(f"{loss:.9g}" for loss in result["losses"])]))
     made_with = ", ".join(f"{name} {version}" for name, version in versions.items())
@@ -56,5 +62,5 @@ if __name__ == "__main__":
     if sys.argv[1:] != ["--store"]:
         sys.exit(__doc__)
     line = Progress()
-    engines.available(["jax", "tensorflow"], line)
-    store(line)
+    if engines.available(["jax", "torch"], line) == ["jax", "torch"]:
+        store(line)

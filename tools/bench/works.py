@@ -63,7 +63,7 @@ def resnet(tiny, dropout):
             x = block(x, f"block{number}", filters << stage, 2 if stage > 0 and i == 0 else 1)
             number += 1
     outputs = L.Dense(10, name="output")(L.GlobalAveragePooling2D()(x))
-    return Work(keras.Model(inputs, outputs), 8 if tiny else 64, 10 if tiny else 15, (), 10, logits_loss())
+    return Work(keras.Model(inputs, outputs), 6 if tiny else 64, 10 if tiny else 15, (), 10, logits_loss())
 
 
 def transformer(tiny, dropout):
