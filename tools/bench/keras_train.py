@@ -15,6 +15,8 @@ import keras
 import numpy as np
 import works
 
+LONGEST_PASS_S = 30
+
 
 def versions():
     return {name: importlib.metadata.version(name) for name in ("keras", keras.backend.backend())}
@@ -60,10 +62,13 @@ def times(name, steps, passes):
         return time.perf_counter() - start, history
 
     first, _ = fit(work.batch)
-    fit(min(4, steps) * work.batch)
+    warm = min(4, steps)
+    seconds, _ = fit(warm * work.batch)
+    # PyTorch needs a hundred times as long when other programs keep the cores busy; such a pass is cut short.
+    steps = min(steps, max(warm, int(LONGEST_PASS_S * warm / seconds)))
     passes_ms = []
     for _ in range(passes):
-        seconds, history = fit(rows)
+        seconds, history = fit(steps * work.batch)
         passes_ms.append(seconds * 1e3 / steps)
     return {"work": name, "engine": keras.backend.backend(), "ms_per_step": min(passes_ms), "passes_ms": passes_ms, "first_step_s": first,
             "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, "loss": history["loss"][-1],
