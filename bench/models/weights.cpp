@@ -22,9 +22,9 @@ bool ends_with_one_of(std::string_view name, std::initializer_list<std::string_v
 
 // Kernels are spread by a power of two near 2 / sqrt(fan in), so that products keep their size and every value is exact.
 float formula_scale(const td::Shape& s) {
-  const auto fan_in = static_cast<double>(td::element_count(s) / s.back());
+  const int64_t fan_in = td::element_count(s) / s.back();
   double scale = 2;
-  while (scale * scale * fan_in > 4) scale /= 2;
+  while (scale * scale * static_cast<double>(fan_in) > 4) scale /= 2;
   return static_cast<float>(scale);
 }
 

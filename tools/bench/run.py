@@ -34,29 +34,31 @@ def parse():
     return arguments
 
 
-def measure(works, names, rounds, quick, progress):
-    """Runs everything, `rounds` times; gives what each run printed by (work, engine), and the machine's best speeds."""
-    runs, failed, machine = {}, set(), {}
-    start, done, total = time.monotonic(), 0, rounds * len(works) * len(names)
-    with tempfile.TemporaryDirectory(prefix="tandem_bench_") as cache:
-        for number in range(1, rounds + 1):
-            speeds = engines.output([engines.PROGRAMS / "machine"], progress, "measuring the machine")
-            machine = {name: max(value, machine.get(name, 0)) for name, value in speeds.items()}
-            for work in works:
-                for engine in names:
+class Measurement:
+    """What the runs printed, by (work, engine), and the machine's best speeds."""
+
+    def __init__(self):
+        self.runs, self.machine = {}, {}
+
+    def take(self, works, names, rounds, quick, progress):
+        failed, start, done, total = set(), time.monotonic(), 0, rounds * len(works) * len(names)
+        with tempfile.TemporaryDirectory(prefix="tandem_bench_") as cache:
+            for _ in range(rounds):
+                speeds = engines.output([engines.PROGRAMS / "machine"], progress, "measuring the machine")
+                self.machine = {name: max(value, self.machine.get(name, 0)) for name, value in speeds.items()}
+                for work, engine in ((w, e) for w in works for e in names):
+                    left = f", about {(time.monotonic() - start) / done * (total - done) / 60:.0f} min left" if done else ""
                     done += 1
                     if (work, engine) in failed:
                         continue
                     options = ["--steps", QUICK_STEPS[work], "--passes", 2] if quick else []
-                    left = f", about {(time.monotonic() - start) / (done - 1) * (total - done + 1) / 60:.0f} min left" if done > 1 else ""
-                    what = f"[{done}/{total}{left}] {work} on {engine}"
                     try:  # a cache of its own for each work, so that its first run starts without kernels
-                        runs.setdefault((work, engine), []).append(engines.run(engine, work, options, progress, what, f"{cache}/{work}"))
+                        run = engines.run(engine, work, options, progress, f"[{done}/{total}{left}] {work} on {engine}", f"{cache}/{work}")
+                        self.runs.setdefault((work, engine), []).append(run)
                     except engines.Failure as failure:
                         failed.add((work, engine))
-                        runs.pop((work, engine), None)
+                        self.runs.pop((work, engine), None)
                         progress.say(f"{work} does not run on {engine}: {failure}")
-    return runs, machine
 
 
 def main():
@@ -65,16 +67,20 @@ def main():
     if arguments.check:
         sys.exit(1 if check.check(arguments.works, progress) else 0)
     names = engines.available(arguments.engines, progress)
-    runs, machine = measure(arguments.works, names, 1 if arguments.quick else arguments.rounds, arguments.quick, progress)
-    rows = report.summary(runs, machine)
-    print(report.text(rows, machine))
+    found = Measurement()
+    try:
+        found.take(arguments.works, names, 1 if arguments.quick else arguments.rounds, arguments.quick, progress)
+    except KeyboardInterrupt:
+        progress.say("interrupted; this is what there is so far")
+    rows = report.summary(found.runs, found.machine)
+    print(report.text(rows, found.machine))
     if arguments.json:
         with open(arguments.json, "w", encoding="utf-8") as file:
             json.dump(rows, file, indent=1)
             file.write("\n")
     if arguments.write:
         command = shlex.join(["./dev", "bench", *sys.argv[1:]])
-        (engines.ROOT / "docs" / "performance.md").write_text(report.markdown(rows, machine, command))
+        (engines.ROOT / "docs" / "performance.md").write_text(report.markdown(rows, found.machine, command))
 
 
 if __name__ == "__main__":
