@@ -48,6 +48,25 @@ TEST_P(Losses, AreKerass) {
   EXPECT_NEAR(trainer.take_metrics().loss, sum / static_cast<double>(steps), 1e-5);
 }
 
+TEST(Weights, OrthogonalRowsAreOrthonormal) {
+  Weights weights(7);
+  const td::Variable w = weights.trainable("w", {3, 12}, Initial::Orthogonal);
+  const std::vector<float> products = td::matmul(w, w, false, true).to_vector<float>();
+  for (size_t i = 0; i < products.size(); ++i) EXPECT_NEAR(products[i], i % 4 == 0 ? 1 : 0, 1e-5) << i;
+}
+
+TEST(Trainer, DropsOutUnlessToldNotTo) {
+  const auto first_loss = [](bool dropout) {
+    Weights weights(0);
+    const Work work = make_work("cnn", Scale::Tiny, weights);
+    const Examples examples(work, 1, Examples::Source::Random);
+    const Trainer trainer(work, weights, {.dropout = dropout});
+    return trainer.step(examples.x(0), examples.y(0)).item<float>();
+  };
+  EXPECT_EQ(first_loss(true), first_loss(true));
+  EXPECT_NE(first_loss(true), first_loss(false));
+}
+
 std::vector<std::string> names() {
   std::vector<std::string> list;
   for (const WorkEntry& w : works()) list.emplace_back(w.name);

@@ -29,6 +29,8 @@ def parse():
                               *((e, engines.ENGINES, "engine") for e in arguments.engines.split(","))]:
         if name not in known:
             parser.error(f"there is no {what} '{name}'; there are: {', '.join(known)}")
+    if arguments.rounds < 1:
+        parser.error(f"--rounds needs a positive number, not {arguments.rounds}")
     arguments.works = arguments.works or list(engines.WORKS)
     arguments.engines = [e for e in engines.ENGINES if e in arguments.engines.split(",")]
     return arguments
@@ -73,6 +75,8 @@ def main():
     except KeyboardInterrupt:
         progress.say("interrupted; this is what there is so far")
     rows = report.summary(found.runs, found.machine)
+    if not rows:
+        sys.exit("nothing was measured")
     print(report.text(rows, found.machine))
     if arguments.json:
         with open(arguments.json, "w", encoding="utf-8") as file:
@@ -84,4 +88,7 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except engines.Failure as error:
+        sys.exit(f"bench: {error}")
