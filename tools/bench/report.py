@@ -47,10 +47,8 @@ def summary(runs, machine):
     return rows
 
 
-def number(value, unit=""):
-    if value is None:
-        return ""
-    return (f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}") + unit
+def number(value):
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
 def first_step(row):

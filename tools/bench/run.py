@@ -1,6 +1,7 @@
 """The training benchmark: the same models on Tandem, TensorFlow, JAX and PyTorch, in one run that alternates between them."""
 import argparse
 import json
+import pathlib
 import shlex
 import sys
 import tempfile
@@ -31,6 +32,8 @@ def parse():
             parser.error(f"there is no {what} '{name}'; there are: {', '.join(known)}")
     if arguments.rounds < 1:
         parser.error(f"--rounds needs a positive number, not {arguments.rounds}")
+    if arguments.json and not pathlib.Path(arguments.json).absolute().parent.is_dir():  # now, not after half an hour
+        parser.error(f"there is no folder for {arguments.json}")
     arguments.works = arguments.works or list(engines.WORKS)
     arguments.engines = [e for e in engines.ENGINES if e in arguments.engines.split(",")]
     return arguments
