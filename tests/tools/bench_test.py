@@ -1,0 +1,83 @@
+"""The training benchmark's own arithmetic: what it makes of the runs, what it calls equal, what it does without an environment."""
+import os
+import pathlib
+import sys
+import tempfile
+import unittest
+from unittest import mock
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools" / "bench"))
+import check  # noqa: E402
+import engines  # noqa: E402
+import report  # noqa: E402
+
+MACHINE = {"threads": 2, "fma_gflops": 200.0, "gemm_gflops": 100.0, "memory_1_mib_gb_per_s": 100.0, "memory_64_mib_gb_per_s": 20.0}
+
+
+def run(ms, first=1.0, **more):
+    return {"ms_per_step": min(ms), "passes_ms": ms, "first_step_s": first, "peak_mib": 100.0, "loss": 0.5, "accuracy": 0.9, **more}
+
+
+class Silent:
+    def __init__(self):
+        self.said = []
+
+    def say(self, text):
+        self.said.append(text)
+
+    def run(self, what, command, env=None):
+        raise OSError(f"cannot run {command[0]}")
+
+
+class Report(unittest.TestCase):
+    def setUp(self):
+        ours = {"flops": 1e8, "weights": 1_000_000}
+        runs = {("mlp", "tandem"): [run([3.0, 2.0], 0.4, **ours), run([2.5], 0.1, **ours)], ("mlp", "jax"): [run([1.0])],
+                ("mlp", "torch"): [run([4.0])]}
+        self.rows = report.summary(runs, MACHINE)
+
+    def test_rows_have_the_promised_names(self):
+        for row in self.rows:
+            self.assertLessEqual({"work", "engine", "ms_per_step", "peak_mib", "first_step_s", "loss"}, set(row))
+
+    def test_the_best_pass_counts_and_the_first_run_had_no_kernels(self):
+        tandem = self.rows[0]
+        self.assertEqual((tandem["ms_per_step"], tandem["spread"]), (2.0, 0.5))
+        self.assertEqual((tandem["first_step_s"], tandem["first_step_warm_s"]), (0.4, 0.1))
+
+    def test_floor(self):
+        # 1e8 operations at 100 GFLOP/s; 28 MB of traffic in 15 MiB of state, which the smaller cache size stands for: 100 GB/s.
+        self.assertAlmostEqual(self.rows[0]["floor_ms"], 1.0 + 0.28)
+
+    def test_ratio_is_to_the_best_peer(self):
+        self.assertEqual(list(report.ratios(self.rows)), ["mlp: 2.00 ms, 2.00 x the time of the best peer (jax, 1.00 ms), 1.6 x the floor"])
+
+    def test_table_and_document_name_every_engine(self):
+        for text in (report.text(self.rows, MACHINE), report.markdown(self.rows, MACHINE, "./dev bench --write")):
+            for word in ("tandem", "jax", "torch", "floor"):
+                self.assertIn(word, text)
+
+
+class Check(unittest.TestCase):
+    def test_what_counts_as_equal(self):
+        curve = [1.0 + step / 10 for step in range(check.STEPS)]
+        noisy = curve[:5] + [loss * 1.01 for loss in curve[5:]]
+        off = curve[:5] + [loss * 1.015 for loss in curve[5:]]
+        self.assertIsNone(check.first_wrong_step(curve, [curve]))
+        self.assertEqual(check.first_wrong_step(off, [curve]), 5)
+        self.assertIsNone(check.first_wrong_step(off, [curve, noisy]))  # no farther than twice what the peers differ by
+        self.assertEqual(check.first_wrong_step([1.001, *curve[1:]], [curve, noisy]), 0)  # at the beginning they do not differ
+
+
+class Environments(unittest.TestCase):
+    def test_one_that_cannot_be_made_is_named_and_left_out(self):
+        progress = Silent()
+        with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, TANDEM_BENCH_ENVS=folder):
+            self.assertEqual(engines.available(["tandem", "jax"], progress), ["tandem"])
+        self.assertEqual(len(progress.said), 1)
+        self.assertRegex(progress.said[0], "^no environment for jax, which is left out: cannot run ")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,117 @@
+"""What a run of the benchmark found, as a table for people, as JSON, and as docs/performance.md."""
+import datetime
+import os
+import pathlib
+import platform
+
+# Adam, for each weight: there are itself, its gradient and two moments, of 4 bytes each; all are read, and all but the gradient written.
+OPTIMIZER_STATE_BYTES = 16
+OPTIMIZER_TRAFFIC_BYTES = 28
+
+
+def cpu_model():
+    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return platform.processor() or "unknown"
+
+
+def memory_rate(machine, mib):
+    """Bytes a second in a working set of this size: that of the largest measured one that is not larger, or of the smallest."""
+    sizes = sorted(int(name.split("_")[1]) for name in machine if name.startswith("memory_"))
+    fitting = [size for size in sizes if size <= mib] or sizes[:1]
+    return machine[f"memory_{fitting[-1]}_mib_gb_per_s"] * 1e9
+
+
+def floor_ms(run, machine):
+    """No step can take less: its products at the speed of the best product there is, its optimizer's traffic at the memory's speed."""
+    state_mib = run["weights"] * OPTIMIZER_STATE_BYTES / 2**20
+    return 1e3 * (run["flops"] / (machine["gemm_gflops"] * 1e9) + run["weights"] * OPTIMIZER_TRAFFIC_BYTES / memory_rate(machine, state_mib))
+
+
+def summary(runs, machine):
+    """One object for each work and engine, of all its runs."""
+    rows = []
+    for (work, engine), found in runs.items():
+        passes = [ms for run in found for ms in run["passes_ms"]]
+        best = min(passes)
+        row = {"work": work, "engine": engine, "ms_per_step": best, "peak_mib": max(run["peak_mib"] for run in found),
+               "first_step_s": found[0]["first_step_s"] if engine == "tandem" else min(run["first_step_s"] for run in found),
+               "loss": found[-1]["loss"], "accuracy": found[-1]["accuracy"], "spread": (max(passes) - best) / best,
+               "runs_ms": [run["ms_per_step"] for run in found], "versions": found[-1].get("versions", {})}
+        if engine == "tandem":
+            row["floor_ms"] = floor_ms(found[-1], machine)
+            if len(found) > 1:  # the first run began with an empty cache of kernels, the others with what it left
+                row["first_step_warm_s"] = min(run["first_step_s"] for run in found[1:])
+        rows.append(row)
+    return rows
+
+
+def number(value):
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def first_step(row):
+    warm = row.get("first_step_warm_s")
+    return number(row["first_step_s"]) + (f" ({number(warm)})" if warm is not None else "")
+
+
+HEADER = ("work", "engine", "ms/step", "spread", "x tandem", "peak MiB", "first step s", "loss")
+
+
+def lines(rows):
+    """The table's cells."""
+    for work in dict.fromkeys(row["work"] for row in rows):
+        of_work = [row for row in rows if row["work"] == work]
+        tandem = next((row for row in of_work if row["engine"] == "tandem"), None)
+        for row in of_work:
+            times = number(row["ms_per_step"] / tandem["ms_per_step"]) if tandem and row is not tandem else ""
+            yield (work if row is of_work[0] else "", row["engine"], number(row["ms_per_step"]), f"{100 * row['spread']:.0f} %", times,
+                   number(row["peak_mib"]), first_step(row), f"{row['loss']:.4f}")
+        if tandem:
+            yield ("", "floor", number(tandem["floor_ms"]), "", number(tandem["floor_ms"] / tandem["ms_per_step"]), "", "", "")
+
+
+def ratios(rows):
+    """For each work how Tandem stands against the best of the others and against the floor."""
+    for work in dict.fromkeys(row["work"] for row in rows):
+        of_work = {row["engine"]: row for row in rows if row["work"] == work}
+        tandem = of_work.pop("tandem", None)
+        if not tandem:
+            continue
+        text = f"{work}: {number(tandem['ms_per_step'])} ms"
+        if of_work:
+            best = min(of_work.values(), key=lambda row: row["ms_per_step"])
+            text += f", {tandem['ms_per_step'] / best['ms_per_step']:.2f} x the time of the best peer ({best['engine']}, {number(best['ms_per_step'])} ms)"
+        yield text + f", {tandem['ms_per_step'] / tandem['floor_ms']:.1f} x the floor"
+
+
+def machine_text(machine):
+    return (f"{cpu_model()}, {machine['threads']} threads: {machine['fma_gflops']:.0f} GFLOP/s of multiply-adds, "
+            f"{machine['gemm_gflops']:.0f} in the best matrix product, {memory_rate(machine, 1024) / 1e9:.0f} GB/s of memory; "
+            f"load {os.getloadavg()[0]:.1f}")
+
+
+def text(rows, machine):
+    table = [HEADER, *lines(rows)]
+    widths = [max(len(line[i]) for line in table) for i in range(len(HEADER))]
+    shown = ["  ".join(cell.ljust(w) if i < 2 else cell.rjust(w) for i, (cell, w) in enumerate(zip(line, widths))) for line in table]
+    return "\n".join([machine_text(machine), "", *shown, "", *ratios(rows)])
+
+
+def markdown(rows, machine, command):
+    versions = {name: version for row in rows for name, version in row["versions"].items()}
+    table = [HEADER, ("---", "---", *["---:"] * (len(HEADER) - 2)), *lines(rows)]
+    return "\n".join([
+        "# Performance", "",
+        "Six models, trained by Tandem's C++ front-end and by Keras on other engines, in one run that alternates between them.", "",
+        f"Written by `{command}` on {datetime.date.today().isoformat()}.", "",
+        f"- Machine: {machine_text(machine)}",
+        f"- Versions: {', '.join(f'{name} {version}' for name, version in sorted(versions.items())) or 'no other engine'}; {platform.system()} {platform.release()}",
+        "", *["| " + " | ".join(line) + " |" for line in table], "",
+        *[f"- {line}" for line in ratios(rows)], "",
+        "How to read it: the best pass of all rounds, each in a process of its own, and by how much the worst pass was slower. `x tandem` is that",
+        "engine's time over Tandem's. The first step includes tracing and compiling; in brackets with a warm cache of kernels on disk. The floor",
+        "is the arithmetic of the step's products at the speed of the best matrix product that was measured on the spot, plus Adam's memory traffic.",
+        "Keras runs `fit` and shuffles the rows, as is its default; Tandem's program takes consecutive rows and copies none. The losses differ",
+        "by the random weights; `./dev bench --check` compares them from equal ones.", ""])
