@@ -88,25 +88,35 @@ class Matcher {
   const Graph& graph_;
 };
 
+// The rules about each op, by the op's number; found once for a whole rewrite.
+using Index = std::vector<std::vector<size_t>>;
+
+Index index_of(const OpTable& table, const RuleSet& rules) {
+  Index index;
+  for (size_t i = 0; i < rules.rules().size(); ++i) {
+    const std::string& op = rules.rules()[i].pattern->op;
+    const OpDef* row = table.find(op);
+    if (!row) internal_error("rule '", rules.rules()[i].name, "' is about the op '", op, "', which is not in the table");
+    const auto id = static_cast<size_t>(row->id);
+    if (index.size() <= id) index.resize(id + 1);
+    index[id].push_back(i);
+  }
+  return index;
+}
+
 // One walk over a graph: each node is copied and then replaced for as long as a rule applies to what came of it.
 class Round {
  public:
-  Round(const OpTable& table, const RuleSet& rules) : table_(table), rules_(rules), builder_(table) {
-    for (size_t i = 0; i < rules.rules().size(); ++i) {
-      const std::string& op = rules.rules()[i].pattern->op;
-      const OpDef* row = table.find(op);
-      if (!row) internal_error("rule '", rules.rules()[i].name, "' is about the op '", op, "', which is not in the table");
-      by_op_[row->id].push_back(i);
-    }
-  }
+  Round(const OpTable& table, const RuleSet& rules, const Index& index) : table_(table), rules_(rules), index_(index), builder_(table) {}
 
+  // The graph with what the rules made of it; it may hold nodes that nobody needs.
   Graph run(const Graph& g) {
-    made_.resize(g.nodes.size());
-    for (size_t i = 0; i < g.nodes.size(); ++i) {
-      made_[i] = copy(g.nodes[i]);
-      if (made_[i].size() == 1) made_[i][0] = simplified(made_[i][0]);
+    made_.reserve(g.nodes.size());
+    for (const Node& n : g.nodes) {
+      const Value first = copy(n);
+      made_.push_back(n.types.size() == 1 ? simplified(first) : first);
     }
-    return prune(table_, builder_.finish(mapped(g.outputs), g.name));
+    return builder_.finish(mapped(g.outputs), g.name);
   }
 
   bool changed() const { return last_rule_ != nullptr; }
@@ -115,25 +125,33 @@ class Round {
  private:
   std::vector<Value> mapped(const std::vector<Value>& values) const {
     std::vector<Value> now;
-    for (Value v : values) now.push_back(made_[static_cast<size_t>(v.node)][static_cast<size_t>(v.out)]);
+    now.reserve(values.size());
+    for (Value v : values) {
+      const Value first = made_[static_cast<size_t>(v.node)];
+      now.push_back({first.node, first.out + v.out});
+    }
     return now;
   }
 
-  std::vector<Value> copy(const Node& n) {
+  Value copy(const Node& n) {
     builder_.location = n.location;
-    if (n.op->name == "constant") return {builder_.constant(n.attrs.get<Literal>("value"))};
-    Attrs attrs = n.attrs;
+    if (n.op->name == "constant") return builder_.constant(n.attrs.get<Literal>("value"));
+    if (n.op->name == "input") return builder_.node(*n.op, {}, n.attrs).front();
+    const bool has_graphs =
+        std::ranges::any_of(n.attrs.entries(), [](const Attrs::Entry& e) { return std::holds_alternative<Graphs>(e.value); });
+    if (!has_graphs) return builder_.copy(n, mapped(n.inputs));
+    Node now = n;
     for (const Attrs::Entry& e : n.attrs.entries())
-      if (const auto* graphs = std::get_if<Graphs>(&e.value)) attrs.set(e.name, rewritten(*graphs));
-    return builder_.node(*n.op, mapped(n.inputs), attrs);
+      if (const auto* graphs = std::get_if<Graphs>(&e.value)) now.attrs.set(e.name, rewritten(*graphs));
+    return builder_.copy(std::move(now), mapped(n.inputs));
   }
 
   Graphs rewritten(const Graphs& graphs) {
     Graphs now;
     for (const GraphRef& g : graphs) {
-      Round inner(table_, rules_);
-      auto result = std::make_shared<const Graph>(inner.run(*g));
-      now.push_back(inner.changed() ? std::move(result) : g);
+      Round inner(table_, rules_, index_);
+      Graph result = inner.run(*g);
+      now.push_back(inner.changed() ? std::make_shared<const Graph>(prune(table_, result)) : g);
       if (inner.changed()) last_rule_ = inner.last_rule_;
     }
     return now;
@@ -151,9 +169,9 @@ class Round {
   // The value that the first fitting rule puts in its place; itself when there is none.
   Value replaced(Value v) {
     const Node& n = builder_.graph().node(v);
-    const auto rules = by_op_.find(n.op->id);
-    if (rules == by_op_.end() || v.out != 0 || n.types.size() != 1) return v;
-    for (size_t i : rules->second) {
+    const auto id = static_cast<size_t>(n.op->id);
+    if (id >= index_.size() || v.out != 0 || n.types.size() != 1) return v;
+    for (size_t i : index_[id]) {
       const Rule& rule = rules_.rules()[i];
       Matcher matcher(builder_.graph());
       if (!matcher.match(rule.pattern, v)) continue;
@@ -186,9 +204,9 @@ class Round {
 
   const OpTable& table_;
   const RuleSet& rules_;
+  const Index& index_;
   Builder builder_;
-  std::map<int, std::vector<size_t>> by_op_;
-  std::vector<std::vector<Value>> made_;
+  std::vector<Value> made_;  // what each node's first result became
   const std::string* last_rule_ = nullptr;
 };
 
@@ -237,12 +255,13 @@ uint64_t RuleSet::hits(std::string_view rule) const {
 }
 
 Graph rewrite(const OpTable& table, const Graph& g, const RuleSet& rules) {
+  const Index index = index_of(table, rules);
   Graph now = prune(table, g);
   for (int round = 0; round < kMostRounds; ++round) {
-    Round r(table, rules);
+    Round r(table, rules, index);
     Graph next = r.run(now);
     if (!r.changed()) return now;
-    now = std::move(next);
+    now = prune(table, next);
     if (round + 1 == kMostRounds)
       log::line(log::Topic::Pass, rules.name(), ": rule '", *r.last_rule(), "' still applies after ", kMostRounds, " rounds");
   }
