@@ -88,26 +88,10 @@ class Matcher {
   const Graph& graph_;
 };
 
-// The rules about each op, by the op's number; found once for a whole rewrite.
-using Index = std::vector<std::vector<size_t>>;
-
-Index index_of(const OpTable& table, const RuleSet& rules) {
-  Index index;
-  for (size_t i = 0; i < rules.rules().size(); ++i) {
-    const std::string& op = rules.rules()[i].pattern->op;
-    const OpDef* row = table.find(op);
-    if (!row) internal_error("rule '", rules.rules()[i].name, "' is about the op '", op, "', which is not in the table");
-    const auto id = static_cast<size_t>(row->id);
-    if (index.size() <= id) index.resize(id + 1);
-    index[id].push_back(i);
-  }
-  return index;
-}
-
 // One walk over a graph: each node is copied and then replaced for as long as a rule applies to what came of it.
 class Round {
  public:
-  Round(const OpTable& table, const RuleSet& rules, const Index& index) : table_(table), rules_(rules), index_(index), builder_(table) {}
+  Round(const OpTable& table, const RuleSet& rules) : table_(table), rules_(rules), builder_(table) {}
 
   // The graph with what the rules made of it; it may hold nodes that nobody needs.
   Graph run(const Graph& g) {
@@ -149,7 +133,7 @@ class Round {
   Graphs rewritten(const Graphs& graphs) {
     Graphs now;
     for (const GraphRef& g : graphs) {
-      Round inner(table_, rules_, index_);
+      Round inner(table_, rules_);
       Graph result = inner.run(*g);
       now.push_back(inner.changed() ? std::make_shared<const Graph>(prune(table_, result)) : g);
       if (inner.changed()) last_rule_ = inner.last_rule_;
@@ -169,9 +153,8 @@ class Round {
   // The value that the first fitting rule puts in its place; itself when there is none.
   Value replaced(Value v) {
     const Node& n = builder_.graph().node(v);
-    const auto id = static_cast<size_t>(n.op->id);
-    if (id >= index_.size() || v.out != 0 || n.types.size() != 1) return v;
-    for (size_t i : index_[id]) {
+    if (v.out != 0 || n.types.size() != 1) return v;
+    for (size_t i : rules_.about(n.op->name)) {
       const Rule& rule = rules_.rules()[i];
       Matcher matcher(builder_.graph());
       if (!matcher.match(rule.pattern, v)) continue;
@@ -204,7 +187,6 @@ class Round {
 
   const OpTable& table_;
   const RuleSet& rules_;
-  const Index& index_;
   Builder builder_;
   std::vector<Value> made_;  // what each node's first result became
   const std::string* last_rule_ = nullptr;
@@ -246,6 +228,19 @@ RuleSet::RuleSet(std::string name, std::vector<Rule> rules)
   for (const Rule& r : rules_)
     TANDEM_CHECK(r.rewrite && r.pattern && r.pattern->kind == Kind::Op, "rule '", r.name, "' of '", name_,
                  "' needs the pattern of an op and a rewrite");
+  for (size_t i = 0; i < rules_.size(); ++i) by_op_[rules_[i].pattern->op].push_back(i);
+}
+
+std::span<const size_t> RuleSet::about(std::string_view op) const {
+  const auto found = by_op_.find(op);
+  return found == by_op_.end() ? std::span<const size_t>() : found->second;
+}
+
+void RuleSet::check(const OpTable& table) const {
+  if (checked_.load(std::memory_order_relaxed) == &table) return;
+  for (const Rule& r : rules_)
+    if (!table.find(r.pattern->op)) internal_error("rule '", r.name, "' is about the op '", r.pattern->op, "', which is not in the table");
+  checked_.store(&table, std::memory_order_relaxed);
 }
 
 uint64_t RuleSet::hits(std::string_view rule) const {
@@ -255,10 +250,10 @@ uint64_t RuleSet::hits(std::string_view rule) const {
 }
 
 Graph rewrite(const OpTable& table, const Graph& g, const RuleSet& rules) {
-  const Index index = index_of(table, rules);
+  rules.check(table);
   Graph now = prune(table, g);
   for (int round = 0; round < kMostRounds; ++round) {
-    Round r(table, rules, index);
+    Round r(table, rules);
     Graph next = r.run(now);
     if (!r.changed()) return now;
     now = prune(table, next);

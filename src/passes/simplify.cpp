@@ -140,6 +140,8 @@ bool reduces_nothing(const Match& m) {
                              [&](int64_t a) { return dims[static_cast<size_t>(a)].is(1); });
 }
 
+Expr only_element(Match& m) { return reduces_nothing(m) ? m["x"].cast(m.root().dtype()).reshape(m.root().dims()) : Expr(); }
+
 // The value of a tensor that is one number everywhere.
 Expr refilled(Match& m) { return m["x"].op("full", {{"shape", m.root().dims()}}); }
 
@@ -178,9 +180,8 @@ std::vector<Rule> movement_rules() {
     for (const char* inner : kViews)
       rules.push_back({cat(view, "-", inner), op(view, {op(inner, {x})}), [](Match& m) { return m["x"].reshape(m.root().dims()); }});
   }
-  for (const char* name : {"max", "min"})
-    rules.push_back(
-        {cat(name, "-of-one"), op(name, {x}), [](Match& m) { return reduces_nothing(m) ? m["x"].reshape(m.root().dims()) : Expr(); }});
+  for (const char* name : {"max", "min", "prod"}) rules.push_back({cat(name, "-of-one"), op(name, {x}), only_element});
+  rules.push_back({"sum-of-one", op("sum", {x}).where(is_whole), only_element});  // of floats it begins with 0, and 0 + -0 is 0
   return rules;
 }
 

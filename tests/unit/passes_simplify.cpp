@@ -109,6 +109,8 @@ std::vector<Case> movement_cases() {
        "  %2 = reshape(%0; shape=[1,1,268]) : E[1,1,268]\n  %3 = negative(%2) : E[1,1,268]\n  %4 = squeeze(%3; axis=[0]) : "
        "E[1,268]\n  %9 = squeeze(%4; axis=[0]) : E[268]"},
       {"max-of-one", "  %2 = reshape(%0; shape=[268,1]) : E[268,1]\n  %9 = max(%2; axis=[1], keepdims=false) : E[268]"},
+      {"prod-of-one", "  %2 = reshape(%0; shape=[268,1]) : E[268,1]\n  %9 = prod(%2; axis=[1], keepdims=false) : E[268]", kFloats},
+      {"sum-of-one", "  %2 = reshape(%0; shape=[268,1]) : E[268,1]\n  %9 = sum(%2; axis=[1], keepdims=false) : E[268]", {"int32", "int64"}},
       {"min-of-one", "  %9 = min(%0; axis=[], keepdims=true) : " + t},
   };
 }
@@ -181,6 +183,7 @@ TEST(Simplify, LeavesAloneWhatIsNotExact) {
            "  %2 = constant(; value=float32[]{3}) : float32[]\n  %9 = divide(%0, %2) : float32[4]",
            "  %2 = constant(; value=float32[]{1e-39}) : float32[]\n  %9 = divide(%0, %2) : float32[4]",
            "  %9 = subtract(%0, %0) : float32[4]",
+           "  %9 = sum(%0; axis=[], keepdims=false) : float32[4]",
            "  %2 = cast(%0; dtype=float16) : float16[4]\n  %9 = cast(%2; dtype=float32) : float32[4]",
            "  %2 = cast(%0; dtype=int32) : int32[4]\n  %9 = cast(%2; dtype=float32) : float32[4]",
        }) {
