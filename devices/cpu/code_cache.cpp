@@ -117,6 +117,11 @@ const Code& CodeCache::get(const std::string& key, const Build& build) {
   return *loaded_.emplace(key, std::move(code)).first->second;  // when two threads built it, the first one stays
 }
 
+bool CodeCache::is_empty() const {
+  std::error_code error;
+  return folder_.empty() || fs::directory_iterator(folder_, error) == fs::directory_iterator();
+}
+
 CodeCache::Counters CodeCache::counters() const {
   std::lock_guard lock(mutex_);
   return counters_;

@@ -20,6 +20,7 @@ class CodeCache {
   using Build = std::function<void(std::vector<char>& object)>;
   // The code for `key` (complete: kernel, schedule, target). Building happens outside the lock; code stays until the process ends.
   const Code& get(const std::string& key, const Build& build);
+  bool is_empty() const;  // nothing on disk: the first kernel will have to be built
 
   struct Counters {
     uint64_t memory_hits = 0, disk_hits = 0, built = 0, damaged = 0;

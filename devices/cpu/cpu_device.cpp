@@ -46,6 +46,7 @@ class CpuDevice final : public device::Device {
     info_.description =
         cat(pool_.threads(), pool_.threads() == 1 ? " thread, " : " threads, ", tools_.target.wide ? "512-bit" : "256-bit", " vectors");
     info_.host_memory = true;
+    if (cache_.is_empty()) prepare_generator(tools_.target);
   }
   const device::DeviceInfo& info() const override { return info_; }
   device::BufferRef allocate(size_t bytes) override { return memory_.allocate(*this, bytes); }

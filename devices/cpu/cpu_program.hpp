@@ -39,4 +39,7 @@ std::shared_ptr<const CpuProgram> make_lapack(const codegen::Kernel& kernel, Too
 std::shared_ptr<const CpuProgram> make_generated(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal);
 std::shared_ptr<const CpuProgram> make_host_routine(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal);
 
+// Loads the code generator in the background: for a process that will soon need it.
+void prepare_generator(const Target& target);
+
 }  // namespace tandem::cpu

@@ -4,17 +4,26 @@ find_package(LLVM 19.1 CONFIG HINTS ${llvm_hints})
 if(NOT LLVM_FOUND)
   message(FATAL_ERROR "LLVM 19.1 is not here; on Debian: apt-get install llvm-19-dev, elsewhere: -DLLVM_DIR=<folder of LLVMConfig.cmake>")
 endif()
+if(NOT TARGET zstd::libzstd_shared OR NOT TARGET ZLIB::ZLIB)
+  message(FATAL_ERROR "LLVM's static libraries need zlib and zstd; on Debian: apt-get install zlib1g-dev libzstd-dev")
+endif()
 file(GLOB emit_sources CONFIGURE_DEPENDS ${folder}/llvm_emit*.cpp)
 add_library(tandem_llvm MODULE ${emit_sources})
 target_include_directories(tandem_llvm PRIVATE ${folder})
 target_include_directories(tandem_llvm SYSTEM PRIVATE ${LLVM_INCLUDE_DIRS})
 target_compile_options(tandem_llvm PRIVATE -fvisibility=hidden -fvisibility-inlines-hidden)
-target_link_libraries(tandem_llvm PRIVATE tandem_codegen LLVM)
-target_link_options(tandem_llvm PRIVATE -Wl,--exclude-libs,ALL)  # what is linked in stays inside
+# Only the parts of LLVM that make x86 code, linked in: the shared libLLVM has every target, and takes five times as long to load.
+llvm_map_components_to_libnames(llvm_parts x86codegen)
+target_link_libraries(tandem_llvm PRIVATE tandem_codegen ${llvm_parts})
+# What is linked in stays inside; what is not called is left out, and so are the libraries that only such parts need. The wrapped
+# function is in llvm_emit.cpp.
+target_link_options(tandem_llvm PRIVATE -Wl,--exclude-libs,ALL -Wl,--gc-sections -Wl,--as-needed -Wl,--wrap=__cxa_atexit)
 set_target_properties(tandem_llvm PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
 
-# Part of every key of the disk cache: code from an older emitter is never taken for this one's.
-file(GLOB key_sources CONFIGURE_DEPENDS ${folder}/llvm_emit* ${folder}/schedule.*)
+# Part of every key of the disk cache: code from an older emitter is never taken for this one's. It covers all that the plug-in is
+# made of and that reads a kernel: the emitter, the schedule, canonical loops and how they are taken apart, scalars, element types.
+file(GLOB key_sources CONFIGURE_DEPENDS ${folder}/llvm_emit* ${folder}/schedule.* ${CMAKE_SOURCE_DIR}/src/codegen/*
+     ${CMAKE_SOURCE_DIR}/src/ir/scalar.* ${CMAKE_SOURCE_DIR}/src/ir/loops.* ${CMAKE_SOURCE_DIR}/src/base/dtype.*)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${key_sources})
 set(emitter_key "${LLVM_PACKAGE_VERSION}")
 foreach(source IN LISTS key_sources)

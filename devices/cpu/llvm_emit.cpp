@@ -639,34 +639,61 @@ class Emitter final : LaneValues {
   std::unordered_map<const ScalarNode*, Uses> uses_[2];
 };
 
-llvm::TargetMachine& machine(const Target& t) {
-  static std::mutex mutex;
-  static std::unordered_map<std::string, std::unique_ptr<llvm::TargetMachine>> machines;
-  std::lock_guard lock(mutex);
-  auto& m = machines[t.cpu + t.features];
-  if (!m) {
-    llvm::InitializeNativeTarget();
-    llvm::InitializeNativeTargetAsmPrinter();
-    std::string error;
-    const std::string triple = llvm::sys::getDefaultTargetTriple();
-    const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple, error);
-    if (!target) internal_error("LLVM has no target for ", triple, ": ", error);
-    m.reset(target->createTargetMachine(triple, t.cpu, t.features, llvm::TargetOptions(), llvm::Reloc::PIC_, llvm::CodeModel::Small,
-                                        llvm::CodeGenOptLevel::Less, true));
-  }
-  return *m;
+std::unique_ptr<llvm::TargetMachine> make_machine(const Target& t) {
+  llvm::InitializeNativeTarget();
+  llvm::InitializeNativeTargetAsmPrinter();
+  std::string error;
+  const std::string triple = llvm::sys::getDefaultTargetTriple();
+  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!target) internal_error("LLVM has no target for ", triple, ": ", error);
+  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
+      triple, t.cpu, t.features, llvm::TargetOptions(), llvm::Reloc::PIC_, llvm::CodeModel::Small, llvm::CodeGenOptLevel::Less, true));
 }
+
+// A TargetMachine serves one thread at a time: each compilation borrows one, and they are kept.
+class Machine {
+ public:
+  explicit Machine(const Target& t) : key_(t.cpu + t.features) {
+    std::lock_guard lock(mutex());
+    auto& idle = machines()[key_];
+    machine_ = idle.empty() ? make_machine(t) : std::move(idle.back());
+    if (!idle.empty()) idle.pop_back();
+  }
+  ~Machine() {
+    std::lock_guard lock(mutex());
+    machines()[key_].push_back(std::move(machine_));
+  }
+  Machine(const Machine&) = delete;
+  Machine& operator=(const Machine&) = delete;
+  llvm::TargetMachine& operator*() const { return *machine_; }
+
+ private:
+  using Idle = std::unordered_map<std::string, std::vector<std::unique_ptr<llvm::TargetMachine>>>;
+  static std::mutex& mutex() {
+    static std::mutex m;
+    return m;
+  }
+  static Idle& machines() {
+    static Idle all;
+    return all;
+  }
+  std::string key_;
+  std::unique_ptr<llvm::TargetMachine> machine_;
+};
 
 }  // namespace
 }  // namespace tandem::cpu
+
+// Takes the place of __cxa_atexit in this library (see device.cmake): nothing in it is torn down when the process ends, so that a
+// thread may still be inside.
+extern "C" int __wrap___cxa_atexit(void (*)(void*), void*, void*) { return 0; }  // NOLINT(bugprone-reserved-identifier)
 
 extern "C" __attribute__((visibility("default"))) void tandem_llvm_emit(const tandem::codegen::LoopKernel& kernel,
                                                                         const tandem::cpu::Schedule& schedule,
                                                                         const tandem::cpu::Target& target, std::vector<char>& object) {
   using namespace tandem;
-  static std::mutex one_at_a_time;  // a TargetMachine is not to be shared between threads
-  std::lock_guard lock(one_at_a_time);
-  llvm::TargetMachine& machine = cpu::machine(target);
+  const cpu::Machine borrowed(target);
+  llvm::TargetMachine& machine = *borrowed;
   llvm::LLVMContext context;
   llvm::Module module("kernel", context);
   module.setTargetTriple(machine.getTargetTriple().str());

@@ -98,6 +98,12 @@ Value Builder::op(std::string_view op, std::initializer_list<Value> in, const At
   return results.front();
 }
 
+Value Builder::copy(Node n, std::vector<Value> inputs) {
+  n.inputs = std::move(inputs);
+  graph_.nodes.push_back(std::move(n));
+  return {static_cast<int32_t>(graph_.nodes.size()) - 1, 0};
+}
+
 Graph Builder::finish(std::vector<Value> outputs, std::string name) {
   for (size_t i = 0; i < outputs.size(); ++i) TANDEM_CHECK(exists(graph_, outputs[i]), "output ", i, " is not a value of this graph");
   graph_.outputs = std::move(outputs);

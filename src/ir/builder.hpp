@@ -24,6 +24,8 @@ class Builder {
   std::vector<Value> node(const OpDef& op, std::span<const Value> in, const Attrs& attrs = {});
   std::vector<Value> nodes(std::string_view op, std::span<const Value> in, const Attrs& attrs = {});
   Value op(std::string_view op, std::initializer_list<Value> in, const Attrs& attrs = {});  // the first result
+  // A node as it is, with its location, on other inputs of the same types: nothing is inferred again. Not for inputs of a graph.
+  Value copy(Node n, std::vector<Value> inputs);  // its first result
 
   const TensorType& type(Value v) const { return graph_.type(v); }
   const Graph& graph() const { return graph_; }  // so far

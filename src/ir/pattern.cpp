@@ -91,22 +91,16 @@ class Matcher {
 // One walk over a graph: each node is copied and then replaced for as long as a rule applies to what came of it.
 class Round {
  public:
-  Round(const OpTable& table, const RuleSet& rules) : table_(table), rules_(rules), builder_(table) {
-    for (size_t i = 0; i < rules.rules().size(); ++i) {
-      const std::string& op = rules.rules()[i].pattern->op;
-      const OpDef* row = table.find(op);
-      if (!row) internal_error("rule '", rules.rules()[i].name, "' is about the op '", op, "', which is not in the table");
-      by_op_[row->id].push_back(i);
-    }
-  }
+  Round(const OpTable& table, const RuleSet& rules) : table_(table), rules_(rules), builder_(table) {}
 
+  // The graph with what the rules made of it; it may hold nodes that nobody needs.
   Graph run(const Graph& g) {
-    made_.resize(g.nodes.size());
-    for (size_t i = 0; i < g.nodes.size(); ++i) {
-      made_[i] = copy(g.nodes[i]);
-      if (made_[i].size() == 1) made_[i][0] = simplified(made_[i][0]);
+    made_.reserve(g.nodes.size());
+    for (const Node& n : g.nodes) {
+      const Value first = copy(n);
+      made_.push_back(n.types.size() == 1 ? simplified(first) : first);
     }
-    return prune(table_, builder_.finish(mapped(g.outputs), g.name));
+    return builder_.finish(mapped(g.outputs), g.name);
   }
 
   bool changed() const { return last_rule_ != nullptr; }
@@ -115,25 +109,33 @@ class Round {
  private:
   std::vector<Value> mapped(const std::vector<Value>& values) const {
     std::vector<Value> now;
-    for (Value v : values) now.push_back(made_[static_cast<size_t>(v.node)][static_cast<size_t>(v.out)]);
+    now.reserve(values.size());
+    for (Value v : values) {
+      const Value first = made_[static_cast<size_t>(v.node)];
+      now.push_back({first.node, first.out + v.out});
+    }
     return now;
   }
 
-  std::vector<Value> copy(const Node& n) {
+  Value copy(const Node& n) {
     builder_.location = n.location;
-    if (n.op->name == "constant") return {builder_.constant(n.attrs.get<Literal>("value"))};
-    Attrs attrs = n.attrs;
+    if (n.op->name == "constant") return builder_.constant(n.attrs.get<Literal>("value"));
+    if (n.op->name == "input") return builder_.node(*n.op, {}, n.attrs).front();
+    const bool has_graphs =
+        std::ranges::any_of(n.attrs.entries(), [](const Attrs::Entry& e) { return std::holds_alternative<Graphs>(e.value); });
+    if (!has_graphs) return builder_.copy(n, mapped(n.inputs));
+    Node now = n;
     for (const Attrs::Entry& e : n.attrs.entries())
-      if (const auto* graphs = std::get_if<Graphs>(&e.value)) attrs.set(e.name, rewritten(*graphs));
-    return builder_.node(*n.op, mapped(n.inputs), attrs);
+      if (const auto* graphs = std::get_if<Graphs>(&e.value)) now.attrs.set(e.name, rewritten(*graphs));
+    return builder_.copy(std::move(now), mapped(n.inputs));
   }
 
   Graphs rewritten(const Graphs& graphs) {
     Graphs now;
     for (const GraphRef& g : graphs) {
       Round inner(table_, rules_);
-      auto result = std::make_shared<const Graph>(inner.run(*g));
-      now.push_back(inner.changed() ? std::move(result) : g);
+      Graph result = inner.run(*g);
+      now.push_back(inner.changed() ? std::make_shared<const Graph>(prune(table_, result)) : g);
       if (inner.changed()) last_rule_ = inner.last_rule_;
     }
     return now;
@@ -151,9 +153,8 @@ class Round {
   // The value that the first fitting rule puts in its place; itself when there is none.
   Value replaced(Value v) {
     const Node& n = builder_.graph().node(v);
-    const auto rules = by_op_.find(n.op->id);
-    if (rules == by_op_.end() || v.out != 0 || n.types.size() != 1) return v;
-    for (size_t i : rules->second) {
+    if (v.out != 0 || n.types.size() != 1) return v;
+    for (size_t i : rules_.about(n.op->name)) {
       const Rule& rule = rules_.rules()[i];
       Matcher matcher(builder_.graph());
       if (!matcher.match(rule.pattern, v)) continue;
@@ -187,8 +188,7 @@ class Round {
   const OpTable& table_;
   const RuleSet& rules_;
   Builder builder_;
-  std::map<int, std::vector<size_t>> by_op_;
-  std::vector<std::vector<Value>> made_;
+  std::vector<Value> made_;  // what each node's first result became
   const std::string* last_rule_ = nullptr;
 };
 
@@ -228,6 +228,19 @@ RuleSet::RuleSet(std::string name, std::vector<Rule> rules)
   for (const Rule& r : rules_)
     TANDEM_CHECK(r.rewrite && r.pattern && r.pattern->kind == Kind::Op, "rule '", r.name, "' of '", name_,
                  "' needs the pattern of an op and a rewrite");
+  for (size_t i = 0; i < rules_.size(); ++i) by_op_[rules_[i].pattern->op].push_back(i);
+}
+
+std::span<const size_t> RuleSet::about(std::string_view op) const {
+  const auto found = by_op_.find(op);
+  return found == by_op_.end() ? std::span<const size_t>() : found->second;
+}
+
+void RuleSet::check(const OpTable& table) const {
+  if (checked_.load(std::memory_order_relaxed) == &table) return;
+  for (const Rule& r : rules_)
+    if (!table.find(r.pattern->op)) internal_error("rule '", r.name, "' is about the op '", r.pattern->op, "', which is not in the table");
+  checked_.store(&table, std::memory_order_relaxed);
 }
 
 uint64_t RuleSet::hits(std::string_view rule) const {
@@ -237,12 +250,13 @@ uint64_t RuleSet::hits(std::string_view rule) const {
 }
 
 Graph rewrite(const OpTable& table, const Graph& g, const RuleSet& rules) {
+  rules.check(table);
   Graph now = prune(table, g);
   for (int round = 0; round < kMostRounds; ++round) {
     Round r(table, rules);
     Graph next = r.run(now);
     if (!r.changed()) return now;
-    now = std::move(next);
+    now = prune(table, next);
     if (round + 1 == kMostRounds)
       log::line(log::Topic::Pass, rules.name(), ": rule '", *r.last_rule(), "' still applies after ", kMostRounds, " rounds");
   }

@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -72,13 +73,17 @@ class RuleSet {
   RuleSet(std::string name, std::vector<Rule> rules);
   const std::string& name() const { return name_; }
   const std::vector<Rule>& rules() const { return rules_; }
-  uint64_t hits(std::string_view rule) const;  // InternalError when there is no such rule
+  std::span<const size_t> about(std::string_view op) const;  // the rules whose pattern is of this op, in order
+  void check(const OpTable& table) const;                    // InternalError when a rule is about an op that is not there
+  uint64_t hits(std::string_view rule) const;                // InternalError when there is no such rule
   void count(size_t rule) const { hits_[rule].fetch_add(1, std::memory_order_relaxed); }
 
  private:
   std::string name_;
   std::vector<Rule> rules_;
+  std::unordered_map<std::string_view, std::vector<size_t>> by_op_;
   std::unique_ptr<std::atomic<uint64_t>[]> hits_;
+  mutable std::atomic<const OpTable*> checked_{nullptr};  // the last table that was found to have all the ops
 };
 
 // Applies the rules, also inside sub-graphs, until none applies any more; gives up quietly (TANDEM_LOG=pass says so) when rules keep

@@ -15,7 +15,7 @@ namespace {
 
 // Names in TANDEM_DISABLE_PASS, separated by commas.
 bool disabled(std::string_view pass) {
-  const std::string list = "," + env::get("TANDEM_DISABLE_PASS") + ",";
+  const std::string list = cat(",", env::get("TANDEM_DISABLE_PASS"), ",");
   return list.find(cat(",", pass, ",")) != std::string::npos;
 }
 
@@ -64,11 +64,23 @@ class Pipeline {
 
 }  // namespace
 
+// Constants first, for the rules of `simplify` look for them; then equal nodes meet, which is how `loops` sees that two loops have the
+// same operands. `layout` counts users, so it comes when there are no equal ones left (and after `loops`, which compares bodies that it
+// might turn differently). `dce` sees what all of them left behind, and
+// `fuse` what is left to compute.
 ir::Graph run_pipeline(const ir::OpTable& table, const ir::Graph& graph) {
+  const auto pass = [&](ir::Graph (*f)(const ir::OpTable&, const ir::Graph&)) {
+    return [&, f](const ir::Graph& g) { return f(table, g); };
+  };
   return Pipeline(table, graph)
-      .step(
-          "expand", ir::Stage::Expanded, [&](const ir::Graph& g) { return expand(table, g); }, /*optional=*/false)
-      .step("fuse", ir::Stage::Expanded, [&](const ir::Graph& g) { return fuse(table, g); })
+      .step("expand", ir::Stage::Expanded, pass(expand), /*optional=*/false)
+      .step("fold", ir::Stage::Expanded, pass(fold))
+      .step("simplify", ir::Stage::Expanded, pass(simplify))
+      .step("cse", ir::Stage::Expanded, pass(cse))
+      .step("loops", ir::Stage::Expanded, pass(loops))
+      .step("layout", ir::Stage::Expanded, pass(layout))
+      .step("dce", ir::Stage::Expanded, pass(dce))
+      .step("fuse", ir::Stage::Expanded, pass(fuse))
       .finish();
 }
 

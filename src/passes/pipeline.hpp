@@ -1,8 +1,10 @@
 // Graph -> graph, as one straight list of named steps. Each can be printed (TANDEM_DUMP=folder), timed (TANDEM_LOG=pass) and switched
-// off (TANDEM_DISABLE_PASS=name), and the verifier checks what it made.
+// off (TANDEM_DISABLE_PASS=name), and the verifier checks what it made. No step but `fuse` changes a bit of any result (ADR 0009); `fuse`
+// may add up in another order. All go into sub-graphs too.
 #pragma once
 #include "ir/graph.hpp"
 #include "ir/op.hpp"
+#include "ir/pattern.hpp"
 
 namespace tandem::passes {
 
@@ -10,6 +12,19 @@ ir::Graph run_pipeline(const ir::OpTable& table, const ir::Graph& graph);
 
 // Replaces every node whose row has a decomposition, until none is left; sub-graphs too.
 ir::Graph expand(const ir::OpTable& table, const ir::Graph& graph);
+// Nodes of constants become constants, where the interpreter gives the very bits that a device would.
+ir::Graph fold(const ir::OpTable& table, const ir::Graph& graph);
+// Algebra: the rules of simplify_rules, until none applies.
+ir::Graph simplify(const ir::OpTable& table, const ir::Graph& graph);
+const ir::pattern::RuleSet& simplify_rules();
+// Common subexpressions: equal nodes become one.
+ir::Graph cse(const ir::OpTable& table, const ir::Graph& graph);
+// A loop that another one covers (ops/control.hpp) is not run: the other one's first results take the place of its own.
+ir::Graph loops(const ir::OpTable& table, const ir::Graph& graph);
+// Transposes move towards others that undo them, where fewer are left then.
+ir::Graph layout(const ir::OpTable& table, const ir::Graph& graph);
+// Dead code: nodes that nobody needs, and what branches and loops carry and compute for results that nobody reads.
+ir::Graph dce(const ir::OpTable& table, const ir::Graph& graph);
 
 // Groups nodes into kernels: node `fused`; sub-graphs too.
 ir::Graph fuse(const ir::OpTable& table, const ir::Graph& graph);

@@ -304,5 +304,28 @@ TEST(Generated, ThreadsDoNotChangeBits) {
     }
 }
 
+// The code generator is loaded in the background when nothing is cached; the process may end at any moment of that.
+TEST(Generated, AProcessMayEndWhileTheGeneratorIsLoaded) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  for (int delay_us : {0, 200, 500, 1000, 1500, 2000, 3000, 5000, 8000, 20000})
+    EXPECT_EXIT(
+        {
+          setenv("TANDEM_CACHE_DIR", "off", 1);
+          device::get("cpu");
+          std::this_thread::sleep_for(std::chrono::microseconds(delay_us));
+          std::exit(0);
+        },
+        ::testing::ExitedWithCode(0), "");
+}
+
+TEST(CodeCache, IsEmptyUntilSomethingIsWritten) {
+  EXPECT_TRUE(CodeCache("").is_empty());
+  TemporaryFolder folder;
+  CodeCache cache(folder.path());
+  EXPECT_TRUE(cache.is_empty());
+  cache.get("some key", [](std::vector<char>& object) { object = sample_object(); });
+  EXPECT_FALSE(cache.is_empty());
+}
+
 }  // namespace
 }  // namespace tandem::testing

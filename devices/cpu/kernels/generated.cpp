@@ -3,6 +3,8 @@
 
 #include <array>
 #include <filesystem>
+#include <system_error>
+#include <thread>
 
 #include "base/log.hpp"
 #include "base/text.hpp"
@@ -32,8 +34,7 @@ EmitFn load_emitter() {
     const char* why = dlerror();
     tried += cat("\n  tried ", path, ": ", why ? why : "");
   }
-  resource_error("cpu: the code generator libtandem_llvm.so cannot be loaded", tried,
-                 "\n  hint: it belongs beside the tandem library and needs libLLVM 19.1");
+  resource_error("cpu: the code generator libtandem_llvm.so cannot be loaded", tried, "\n  hint: it belongs beside the tandem library");
 }
 
 EmitFn emitter() {
@@ -117,6 +118,24 @@ class Generated final : public CpuProgram {
 };
 
 }  // namespace
+
+// Compiles a copy, whose code nobody wants: what LLVM does once in a process is done then. At exit the thread may still run: it touches
+// nothing that is destroyed.
+void prepare_generator(const Target& target) try {
+  std::thread([target] {
+    try {
+      const codegen::Operand x = codegen::Operand::dense(DType::F32, {1 << 10});
+      const ir::Loops copy{.extents = {x.shape[0]}, .results = {ir::load(0, x.dtype, {ir::axis(0)})}};
+      const codegen::LoopKernel loops = codegen::canonical(copy, {}, {&x, 1}, {&x.dtype, 1});
+      std::vector<char> object;
+      emitter()(loops, schedule(loops, target.lanes), target, object);
+    } catch (const Error& e) {  // the first kernel meets it again and tells the caller
+      log::line(log::Topic::Compile, "cannot prepare the code generator: ", e.what());
+    }
+  }).detach();
+} catch (const std::system_error& e) {  // no more threads: the first kernel loads it
+  log::line(log::Topic::Compile, "cannot prepare the code generator: ", e.what());
+}
 
 std::shared_ptr<const CpuProgram> make_generated(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal) {
   if (kernel.stages.empty()) {

@@ -1,0 +1,109 @@
+// Small work stays on the calling thread: seen from outside, by how often the operating system put another thread to sleep again.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
+#include <thread>
+
+#include "engine/engine.hpp"
+#include "ops/table.hpp"
+
+namespace tandem::engine {
+namespace {
+
+// How often each thread but this one went to sleep so far. A thread that is not woken does not go to sleep.
+std::map<std::string, long> sleeps() {
+  std::map<std::string, long> counts;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
+    if (thread.path().filename() == std::to_string(gettid())) continue;
+    std::ifstream status(thread.path() / "status");
+    const std::string wanted = "voluntary_ctxt_switches:";
+    for (std::string line; std::getline(status, line);)
+      if (line.starts_with(wanted)) counts[thread.path().filename()] = std::stol(line.substr(wanted.size()));
+  }
+  return counts;
+}
+
+// When all of them have come to rest.
+std::map<std::string, long> settled_sleeps() {
+  auto before = sleeps();
+  for (int i = 0; i < 100; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    auto now = sleeps();
+    if (now == before) return now;
+    before = std::move(now);
+  }
+  ADD_FAILURE() << "the threads never rest";
+  return before;
+}
+
+// An engine of its own, on three threads whatever the machine has. Never destroyed, as all devices: this thread's cache of eager ops
+// may outlive it.
+Engine& engine_of_three_threads() {
+  setenv("TANDEM_THREADS", "3", 1);
+  device::Device* device = nullptr;
+  for (const device::Factory& f : device::factories())
+    if (f.name == std::string("cpu")) device = f.make().release();
+  unsetenv("TANDEM_THREADS");
+  return *new Engine(*device);
+}
+
+class Wakes : public ::testing::Test {
+ protected:
+  TensorRef zeros(int64_t count) {
+    TensorRef t;
+    t.layout = codegen::Operand::dense(DType::F32, {count});
+    t.buffer = engine_.device().allocate(static_cast<size_t>(count) * sizeof(float));
+    std::fill_n(static_cast<float*>(t.data()), count, 0.0f);
+    return t;
+  }
+  void eager(const char* op, std::vector<const TensorRef*> in, const ir::Attrs& attrs = {}) {
+    const ir::OpDef& row = ops::table().at(op);
+    std::vector<TensorRef> out;
+    engine_.eager(row, ir::complete_attrs(row, attrs), in, out);
+  }
+  void eager_ops(const TensorRef& x) {
+    eager("add", {&x, &x});
+    eager("tanh", {&x});
+    eager("sum", {&x});
+    eager("matmul", {&x, &x});
+    eager("sort", {&x});
+  }
+  void compiled(const TensorRef& x) {
+    ir::Builder b(ops::table());
+    const ir::Value v = b.input({DType::F32, {Dim::symbol("n")}});
+    const ir::Value y = b.op("tanh", {b.op("multiply", {v, v})});
+    auto f = engine_.compile(b.finish({b.op("add", {y, b.op("sum", {y})})}));
+    std::vector<TensorRef> out;
+    const TensorRef* in[] = {&x};
+    f->run(in, out);
+  }
+
+  Engine& engine_ = engine_of_three_threads();
+};
+
+TEST_F(Wakes, ThirtyTwoElementsWakeNobodyAndAMillionDo) {
+  const TensorRef small = zeros(32), large = zeros(1 << 20);
+  for (const TensorRef* x : {&small, &large}) {
+    eager_ops(*x);  // whatever happens the first time only
+    compiled(*x);
+  }
+  const auto before = settled_sleeps();
+  for (int i = 0; i < 200; ++i) eager_ops(small);
+  for (int i = 0; i < 200; ++i) compiled(small);
+  EXPECT_EQ(settled_sleeps(), before);
+
+  compiled(large);
+  const auto after = settled_sleeps();
+  EXPECT_NE(after, before);
+  eager("add", {&large, &large});
+  EXPECT_NE(settled_sleeps(), after);
+}
+
+}  // namespace
+}  // namespace tandem::engine
