@@ -14,10 +14,17 @@ namespace tandem::plan {
 namespace {
 
 constexpr size_t kLargestTotal = size_t{1} << 62;
-// Placed blocks that the orders of greedy() may look at, all together: what keeps the heuristics well under a second.
-constexpr int64_t kGreedyLooks = 50'000'000;
+// How many placed blocks the heuristics may look at: what keeps them well under a second.
+constexpr int64_t kLooks = 30'000'000;
 
 size_t round_up(size_t n, size_t alignment) { return (n + alignment - 1) / alignment * alignment; }
+
+template <class Less> std::vector<size_t> sorted(size_t count, Less less) {
+  std::vector<size_t> order(count);
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), less);
+  return order;
+}
 
 size_t peak_of(std::span<const Lifetime> blocks, std::span<const size_t> offsets) {
   size_t peak = 0;
@@ -26,15 +33,22 @@ size_t peak_of(std::span<const Lifetime> blocks, std::span<const size_t> offsets
 }
 
 // ---- in the order of time: what a heap would do that knows no future ----
-// Free ranges below a top that grows when nothing fits; a block takes the smallest range that holds it.
+// Free ranges; a block takes the smallest one that holds it, or makes the heap grow. A heap with a ceiling hands out its highest range
+// from above: in a chain, where each block is made from the one before, they then take turns at both ends and leave no holes.
 class Heap {
  public:
+  explicit Heap(size_t ceiling) : ceiling_(ceiling), top_(ceiling) {
+    if (ceiling > 0) insert(0, ceiling);
+  }
+
   size_t take(size_t bytes) {
     if (const auto fit = by_size_.lower_bound({bytes, 0}); fit != by_size_.end()) {
       const auto [range, offset] = *fit;
       erase(offset, range);
-      if (range > bytes) insert(offset + bytes, range - bytes);
-      return offset;
+      const size_t rest = range - bytes;
+      const bool from_above = offset > 0 && offset + range == ceiling_;
+      if (rest > 0) insert(from_above ? offset : offset + bytes, rest);
+      return from_above ? offset + rest : offset;
     }
     size_t offset = top_;
     if (!by_offset_.empty()) {
@@ -77,22 +91,20 @@ class Heap {
   }
   std::map<size_t, size_t> by_offset_;
   std::set<std::pair<size_t, size_t>> by_size_;
-  size_t top_ = 0;
+  size_t ceiling_, top_;
 };
 
 enum class Direction : uint8_t { Forwards, Backwards };
 
-std::vector<size_t> best_fit_in_time(std::span<const Lifetime> blocks, Direction direction) {
-  const auto begin = [&](size_t i) { return direction == Direction::Forwards ? blocks[i].first : -blocks[i].last; };
-  const auto end = [&](size_t i) { return direction == Direction::Forwards ? blocks[i].last : -blocks[i].first; };
-  std::vector<size_t> begins(blocks.size());
-  std::iota(begins.begin(), begins.end(), size_t{0});
-  std::vector<size_t> ends = begins;
+std::vector<size_t> in_time(std::span<const Lifetime> blocks, Direction direction, size_t ceiling) {
+  // ~ reverses the order, without overflow.
+  const auto begin = [&](size_t i) { return direction == Direction::Forwards ? blocks[i].first : ~blocks[i].last; };
+  const auto end = [&](size_t i) { return direction == Direction::Forwards ? blocks[i].last : ~blocks[i].first; };
   // Of those that begin together the large ones first: they are the hardest to fit.
-  std::stable_sort(begins.begin(), begins.end(),
-                   [&](size_t a, size_t b) { return begin(a) != begin(b) ? begin(a) < begin(b) : blocks[a].bytes > blocks[b].bytes; });
-  std::stable_sort(ends.begin(), ends.end(), [&](size_t a, size_t b) { return end(a) < end(b); });
-  Heap heap;
+  const std::vector<size_t> begins = sorted(
+      blocks.size(), [&](size_t a, size_t b) { return begin(a) != begin(b) ? begin(a) < begin(b) : blocks[a].bytes > blocks[b].bytes; });
+  const std::vector<size_t> ends = sorted(blocks.size(), [&](size_t a, size_t b) { return end(a) < end(b); });
+  Heap heap(ceiling);
   std::vector<size_t> offsets(blocks.size());
   auto ended = ends.begin();
   for (size_t i : begins) {
@@ -103,37 +115,32 @@ std::vector<size_t> best_fit_in_time(std::span<const Lifetime> blocks, Direction
 }
 
 // ---- in another order: each block in the lowest gap among those before it ----
-// Which placed blocks are alive together with a given one, lowest first.
 class Placed {
  public:
-  struct Range {
-    size_t offset, end;
-    auto operator<=>(const Range&) const = default;
-  };
-
   explicit Placed(std::span<const Lifetime> blocks) : blocks_(blocks), offsets_(blocks.size()), rank_(blocks.size()) {
-    by_first_.resize(blocks.size());
-    std::iota(by_first_.begin(), by_first_.end(), size_t{0});
-    std::stable_sort(by_first_.begin(), by_first_.end(), [&](size_t a, size_t b) { return blocks[a].first < blocks[b].first; });
+    by_first_ = sorted(blocks.size(), [&](size_t a, size_t b) { return blocks[a].first < blocks[b].first; });
     for (size_t i = 0; i < by_first_.size(); ++i) rank_[by_first_[i]] = i;
     while (leaves_ < blocks.size()) leaves_ *= 2;
     latest_.assign(2 * leaves_, kNothing);
   }
 
-  // Few of them are found by time and sorted; many are filtered from all, which are kept sorted.
-  const std::vector<Range>& alive_with(size_t block, int64_t& looks) {
-    found_.clear();
+  // The lowest offset at which the block meets none that is alive with it. If those are few, they are found by time and sorted; if many,
+  // they are met on the way through all, which are kept sorted.
+  size_t lowest_gap(size_t block) {
     const Lifetime& b = blocks_[block];
     const auto begun = std::partition_point(by_first_.begin(), by_first_.end(), [&](size_t i) { return blocks_[i].first <= b.last; });
-    if (find(1, 0, leaves_, static_cast<size_t>(begun - by_first_.begin()), b.first, looks)) {
-      std::sort(found_.begin(), found_.end());
-      return found_;
-    }
     found_.clear();
-    looks += static_cast<int64_t>(by_offset_.size());
-    for (size_t i : by_offset_)
-      if (blocks_[i].first <= b.last && b.first <= blocks_[i].last) found_.push_back(range(i));
-    return found_;
+    const bool are_few = find(1, 0, leaves_, static_cast<size_t>(begun - by_first_.begin()), b.first);
+    if (are_few) std::sort(found_.begin(), found_.end(), [&](size_t x, size_t y) { return offsets_[x] < offsets_[y]; });
+    size_t gap = 0;
+    for (size_t i : are_few ? found_ : by_offset_) {
+      ++looks_;
+      const Lifetime& other = blocks_[i];
+      if (other.last < b.first || b.last < other.first) continue;
+      if (gap + b.bytes <= offsets_[i]) break;
+      gap = std::max(gap, offsets_[i] + other.bytes);
+    }
+    return gap;
   }
 
   void add(size_t block, size_t offset) {
@@ -142,21 +149,22 @@ class Placed {
                       block);
     for (size_t node = leaves_ + rank_[block]; node > 0; node /= 2) latest_[node] = std::max(latest_[node], blocks_[block].last);
   }
-  const std::vector<size_t>& offsets() const { return offsets_; }
+
+  std::vector<size_t> offsets() && { return std::move(offsets_); }
+  int64_t looks() const { return looks_; }  // how much work it was so far
 
  private:
   static constexpr int64_t kNothing = INT64_MIN;
-  Range range(size_t i) const { return {offsets_[i], offsets_[i] + blocks_[i].bytes}; }
 
-  // Visits those among the first `count` by time that end at `first` or later; false when there are too many to be worth it.
-  bool find(size_t node, size_t begin, size_t size, size_t count, int64_t first, int64_t& looks) {
+  // Those among the first `count` by time that end at `first` or later; false when there are too many to be worth it.
+  bool find(size_t node, size_t begin, size_t size, size_t count, int64_t first) {
     if (begin >= count || latest_[node] < first) return true;
-    ++looks;
+    ++looks_;
     if (size == 1) {
-      found_.push_back(range(by_first_[begin]));
+      found_.push_back(by_first_[begin]);
       return found_.size() <= 64 + by_offset_.size() / 16;
     }
-    return find(2 * node, begin, size / 2, count, first, looks) && find(2 * node + 1, begin + size / 2, size / 2, count, first, looks);
+    return find(2 * node, begin, size / 2, count, first) && find(2 * node + 1, begin + size / 2, size / 2, count, first);
   }
 
   std::span<const Lifetime> blocks_;
@@ -164,23 +172,19 @@ class Placed {
   std::vector<size_t> by_offset_;  // the placed ones only
   size_t leaves_ = 1;
   std::vector<int64_t> latest_;  // a tree over by_first_: the last step at which a placed block of the subtree is alive
-  std::vector<Range> found_;
+  std::vector<size_t> found_;
+  int64_t looks_ = 0;
 };
 
-// Empty when there was more to look at than `looks` allows.
-std::vector<size_t> greedy(std::span<const Lifetime> blocks, std::span<const size_t> order, int64_t& looks_left) {
+// Empty when there was more to look at than allowed.
+std::vector<size_t> in_order(std::span<const Lifetime> blocks, std::span<const size_t> order, int64_t& looks_left) {
   Placed placed(blocks);
   for (size_t i : order) {
-    int64_t looks = 0;
-    size_t offset = 0;
-    for (const Placed::Range& r : placed.alive_with(i, looks)) {
-      if (offset + blocks[i].bytes <= r.offset) break;
-      offset = std::max(offset, r.end);
-    }
-    placed.add(i, offset);
-    if ((looks_left -= looks) < 0) return {};
+    placed.add(i, placed.lowest_gap(i));
+    if (placed.looks() > looks_left) break;
   }
-  return placed.offsets();
+  looks_left -= placed.looks();
+  return looks_left < 0 ? std::vector<size_t>{} : std::move(placed).offsets();
 }
 
 // ---- the driver ----
@@ -190,14 +194,15 @@ class Allocator {
 
   // The heuristics, until one is within the goal.
   void guess(size_t goal) {
-    keep(best_fit_in_time(blocks_, Direction::Forwards));
-    if (peak_ > goal) keep(best_fit_in_time(blocks_, Direction::Backwards));
-    const auto length = [](const Lifetime& b) { return static_cast<double>(b.last - b.first + 1); };
+    for (size_t ceiling : {size_t{0}, bound_})
+      for (Direction direction : {Direction::Forwards, Direction::Backwards})
+        if (!is_within(goal)) keep(in_time(blocks_, direction, ceiling));
+    const auto length = [](const Lifetime& b) { return static_cast<double>(b.last) - static_cast<double>(b.first) + 1; };
     const auto bytes = [](const Lifetime& b) { return static_cast<double>(b.bytes); };
-    int64_t looks_left = kGreedyLooks;
-    if (peak_ > goal) keep_greedy(looks_left, bytes);
-    if (peak_ > goal) keep_greedy(looks_left, [&](const Lifetime& b) { return bytes(b) * length(b); });
-    if (peak_ > goal) keep_greedy(looks_left, length);
+    int64_t looks_left = kLooks;
+    if (!is_within(goal)) keep_in_order(looks_left, bytes);
+    if (!is_within(goal)) keep_in_order(looks_left, [&](const Lifetime& b) { return bytes(b) * length(b); });
+    if (!is_within(goal)) keep_in_order(looks_left, length);
   }
 
   // Searches for an allocation within the goal, in each stretch of time that stands alone and is not within it yet.
@@ -238,7 +243,7 @@ class Allocator {
     if (fit(goal, effort) == SearchResult::Kind::Impossible) bound_ = goal + alignment;
   }
 
-  size_t peak() const { return peak_; }
+  bool is_within(size_t goal) const { return offsets_.size() == blocks_.size() && peak_ <= goal; }
   Allocation result() && { return {std::move(offsets_), peak_, bound_, steps_}; }
 
  private:
@@ -249,21 +254,16 @@ class Allocator {
     peak_ = peak;
   }
 
-  template <class Key> void keep_greedy(int64_t& looks_left, Key key) {
-    std::vector<size_t> order(blocks_.size());
-    std::iota(order.begin(), order.end(), size_t{0});
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return key(blocks_[a]) > key(blocks_[b]); });
-    if (std::vector<size_t> offsets = greedy(blocks_, order, looks_left); !offsets.empty()) keep(std::move(offsets));
+  template <class Key> void keep_in_order(int64_t& looks_left, Key key) {
+    const std::vector<size_t> order = sorted(blocks_.size(), [&](size_t a, size_t b) { return key(blocks_[a]) > key(blocks_[b]); });
+    if (std::vector<size_t> offsets = in_order(blocks_, order, looks_left); !offsets.empty()) keep(std::move(offsets));
   }
 
   // The blocks, cut where none is alive from one step to the next.
   std::vector<std::vector<size_t>> stretches() const {
-    std::vector<size_t> order(blocks_.size());
-    std::iota(order.begin(), order.end(), size_t{0});
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return blocks_[a].first < blocks_[b].first; });
     std::vector<std::vector<size_t>> all;
     int64_t last = 0;
-    for (size_t i : order) {
+    for (size_t i : sorted(blocks_.size(), [&](size_t a, size_t b) { return blocks_[a].first < blocks_[b].first; })) {
       if (all.empty() || blocks_[i].first > last) all.emplace_back();
       last = all.back().empty() ? blocks_[i].last : std::max(last, blocks_[i].last);
       all.back().push_back(i);
@@ -295,7 +295,7 @@ size_t lower_bound(std::span<const Lifetime> blocks, size_t alignment) {
 }
 
 Allocation allocate(std::span<const Lifetime> blocks, const AllocateOptions& options) {
-  TANDEM_CHECK(options.alignment > 0, "allocate: alignment 0");
+  TANDEM_CHECK(options.alignment > 0 && options.alignment <= kLargestTotal, "allocate: alignment ", options.alignment);
   std::vector<Lifetime> sized;  // without those of no bytes; their bytes as they take place
   std::vector<size_t> index;
   size_t total = 0;
@@ -308,12 +308,12 @@ Allocation allocate(std::span<const Lifetime> blocks, const AllocateOptions& opt
     sized.push_back({b.first, b.last, round_up(b.bytes, options.alignment)});
     index.push_back(i);
   }
-  Allocator allocator(sized, lower_bound(sized, options.alignment));
   const size_t bound = lower_bound(sized, options.alignment);
+  Allocator allocator(sized, bound);
   allocator.guess(std::max(options.capacity, bound));
   if (options.capacity == 0)
     allocator.shrink(options.alignment, options.effort);
-  else if (allocator.peak() > options.capacity && bound <= options.capacity && options.effort > 0)
+  else if (bound <= options.capacity && !allocator.is_within(options.capacity))
     allocator.reach(options.capacity, options.alignment, options.effort);
   Allocation result = std::move(allocator).result();
   std::vector<size_t> offsets(blocks.size(), 0);

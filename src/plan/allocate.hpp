@@ -14,8 +14,8 @@ struct Lifetime {
   size_t bytes = 0;
 };
 
-// Steps of search that find a place for most of what can be placed at all; a thousand million of them take about a second.
-inline constexpr int64_t kThoroughEffort = 20'000'000'000;
+// For those who must fit. A step is one look at one block in one section of time; two hundred million take about a second.
+inline constexpr int64_t kThoroughEffort = 10'000'000'000;
 
 struct AllocateOptions {
   size_t alignment = 64;  // every offset is a multiple of it, and every block takes a multiple of it

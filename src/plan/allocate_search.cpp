@@ -137,10 +137,12 @@ class Search {
       while (e < ends.size() && b + 1 < begins.size() && ends[e] < begins[b + 1]) ++e;
     }
     sections_.resize(cuts.size());
-    const auto section = [&](int64_t t) { return static_cast<int32_t>(std::lower_bound(cuts.begin(), cuts.end(), t) - cuts.begin()); };
+    const auto index = [&](auto cut) { return static_cast<int32_t>(cut - cuts.begin()); };
     for (size_t i = 0; i < lifetimes.size(); ++i) {
       const Lifetime& l = lifetimes[i];
-      blocks_.push_back({section(l.first), section(l.last + 1), static_cast<int64_t>(l.bytes), i, kNone, kNone});
+      const int32_t first = index(std::lower_bound(cuts.begin(), cuts.end(), l.first));
+      const int32_t end = index(std::upper_bound(cuts.begin(), cuts.end(), l.last));
+      blocks_.push_back({first, end, static_cast<int64_t>(l.bytes), i, kNone, kNone});
     }
     std::stable_sort(blocks_.begin(), blocks_.end(), [](const Block& a, const Block& b) { return a.first < b.first; });
     conflict_ = Sections(sections_.size());
