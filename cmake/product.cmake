@@ -42,6 +42,13 @@ target_include_directories(tandem_extend INTERFACE ${CMAKE_SOURCE_DIR}/src)
 # find_package(tandem) with tandem_DIR set to the build folder.
 export(TARGETS tandem tandem_extend NAMESPACE tandem:: FILE ${CMAKE_BINARY_DIR}/tandem-config.cmake)
 
+# cli/*.cpp -> the command `tandem`.
+file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/cli/*.cpp)
+add_executable(tandem_cli ${sources})
+set_target_properties(tandem_cli PROPERTIES OUTPUT_NAME tandem)
+target_compile_definitions(tandem_cli PRIVATE TANDEM_VERSION="${PROJECT_VERSION}")
+target_link_libraries(tandem_cli PRIVATE tandem_flags tandem ${CMAKE_DL_LIBS})
+
 # examples/<name>/*.cpp -> the program tandem_<name>. Folders skeleton_* are there to be copied, and are built by the tests that need them.
 file(GLOB examples CONFIGURE_DEPENDS LIST_DIRECTORIES true ${CMAKE_SOURCE_DIR}/examples/*)
 foreach(folder IN LISTS examples)

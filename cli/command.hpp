@@ -1,0 +1,23 @@
+// What a subcommand of `tandem` is. Each is one file and one row of the table in main.cpp.
+#pragma once
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "arguments.hpp"
+
+namespace tandem::cli {
+
+// Exit codes: 0 done, 1 it did not work, 2 it was asked for in a wrong way.
+enum class Exit : int { Done = 0, Failure = 1, Usage = 2 };
+
+struct Command {
+  std::string_view name;
+  std::string_view summary;  // one line, for `tandem --help`
+  std::string_view help;     // for `tandem NAME --help`
+  Exit (*run)(const Arguments& arguments);
+};
+
+extern const Command kDevices, kDoctor, kPlan;
+
+}  // namespace tandem::cli

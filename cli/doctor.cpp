@@ -1,0 +1,148 @@
+// `tandem doctor`: what was found on this machine, and what to do about what is missing.
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "base/env.hpp"
+#include "base/text.hpp"
+#include "command.hpp"
+#include "device/device.hpp"
+#include "probe.hpp"
+#include "size_text.hpp"
+
+namespace tandem::cli {
+namespace {
+
+// One line of the report; needs are what tandem cannot run without.
+class Report {
+ public:
+  void found(std::string_view what, const std::string& text) { line("ok", what, text); }
+  void lacks(std::string_view what, const std::string& text, const std::string& remedy) {
+    line("--", what, text);
+    line("", "", "hint: " + remedy);
+  }
+  void needs(std::string_view what, const std::string& text, const std::string& remedy) {
+    lacks(what, text, remedy);
+    complete_ = false;
+  }
+  bool complete() const { return complete_; }
+
+ private:
+  static void line(std::string_view mark, std::string_view what, const std::string& text) {
+    std::printf("%-2s %-15s %s\n", std::string(mark).c_str(), std::string(what).c_str(), text.c_str());
+  }
+  bool complete_ = true;
+};
+
+std::string processor_name() {
+  std::ifstream in("/proc/cpuinfo");
+  for (std::string line; std::getline(in, line);)
+    if (line.starts_with("model name")) return line.substr(std::min(line.size(), line.find(':') + 2));
+  return "unknown";
+}
+
+void check_processor(Report& report) {
+  __builtin_cpu_init();
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+  const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  const std::string name = processor_name();
+  if (!avx2)
+    report.needs("processor", cat(name, ", without AVX2, FMA and F16C"), "use a processor of the level x86-64-v3, or TANDEM_DEVICE=ref");
+  else
+    report.found("processor", cat(name, avx512 ? ", AVX2 and AVX-512" : ", AVX2"));
+}
+
+// The code generator is tried out with the cache off: a kernel that was compiled earlier would prove nothing. Must come before
+// anything else makes the device, which reads the variable once.
+void check_cpu_device(Report& report) {
+  setenv("TANDEM_CACHE_DIR", "off", 1);
+  if (const std::string reason = why_not("cpu"); !reason.empty()) {
+    report.needs("cpu device", reason,
+                 "the code generator is libtandem_llvm.so beside the library, and needs libLLVM 19.1 (Debian: llvm-19-dev)");
+    return;
+  }
+  report.found("cpu device", cat(device::get("cpu").info().description, "; the code generator compiles and the result is right"));
+}
+
+void check_openblas(Report& report) {
+  setenv("OPENBLAS_NUM_THREADS", "1", 0);  // it starts threads as soon as it is loaded
+  void* library = dlopen("libopenblas.so.0", RTLD_LAZY | RTLD_LOCAL);
+  if (!library) {
+    report.lacks("OpenBLAS", "cannot be loaded; large matrix products run on generated code and are slower, factorisations do not run",
+                 "install libopenblas0 (Debian) or another package with libopenblas.so.0");
+    return;
+  }
+  const auto config = reinterpret_cast<const char* (*)()>(dlsym(library, "openblas_get_config"));
+  report.found("OpenBLAS", config ? config() : "loaded");
+}
+
+void check_cache(Report& report, const std::string& folder) {
+  namespace fs = std::filesystem;
+  if (folder.empty()) {
+    report.lacks("cache", "off: every process compiles its kernels anew", "unset TANDEM_CACHE_DIR, or set it to a folder");
+    return;
+  }
+  std::error_code error;
+  size_t files = 0, bytes = 0;
+  for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    std::error_code gone;  // another process may remove a file meanwhile
+    if (!it->is_regular_file(gone)) continue;
+    const auto size = it->file_size(gone);
+    if (gone) continue;
+    ++files;
+    bytes += size;
+  }
+  if (error == std::errc::no_such_file_or_directory)
+    report.found("cache", cat(folder, ", not there yet"));
+  else if (error || access(folder.c_str(), W_OK) != 0)
+    report.lacks("cache", cat(folder, ": ", error ? error.message() : "cannot be written"), "set TANDEM_CACHE_DIR to a folder of yours");
+  else
+    report.found("cache", cat(folder, ", ", files, " files, ", size_text(bytes)));
+}
+
+void check_environment(Report& report) {
+  bool any = false;
+  for (char** entry = environ; *entry; ++entry) {
+    const std::string_view text = *entry, name = text.substr(0, text.find('='));
+    if (!name.starts_with("TANDEM_")) continue;
+    any = true;
+    const auto known = env::variables();
+    if (std::any_of(known.begin(), known.end(), [&](const env::Variable& v) { return v.name == name; }))
+      report.found("environment", std::string(text));
+    else
+      report.lacks("environment", cat(text, ", which nothing reads"), "docs/env.md lists the variables there are");
+  }
+  if (!any) report.found("environment", "no variable TANDEM_* is set");
+}
+
+Exit run(const Arguments& arguments) {
+  arguments.allow({});
+  Report report;
+  report.found("tandem", TANDEM_VERSION);
+  check_environment(report);
+  check_cache(report, env::cache_dir());
+  check_processor(report);
+  check_cpu_device(report);
+  check_openblas(report);
+  return report.complete() ? Exit::Done : Exit::Failure;
+}
+
+}  // namespace
+
+const Command kDoctor = {"doctor", "says what was found on this machine, and what to do about what is missing",
+                         R"(usage: tandem doctor
+
+Looks at the environment variables, the cache of compiled kernels, the processor, the code generator and OpenBLAS. A line
+begins with "ok", or with "--" when something is missing; then a hint follows.
+
+Exit code: 0 when tandem can run, 1 when something that it needs is missing, 2 for a wrong command line.
+)",
+                         run};
+
+}  // namespace tandem::cli
