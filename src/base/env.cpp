@@ -16,7 +16,7 @@ constexpr Variable kVariables[] = {
     {"TANDEM_DEVICE", "cpu", "The device that runs what does not name one, such as `cpu`, `ref` or `opencl:0`."},
     {"TANDEM_CPU_ISA", "native", "The vector instructions the cpu device may use: `native`, or `avx2` or `avx512` to force narrower code."},
     {kCacheDir, "$XDG_CACHE_HOME/tandem, else ~/.cache/tandem", "The folder of compiled kernels; `off` or empty keeps nothing on disk."},
-    {"TANDEM_LOG", "", "Topics to print to stderr, with commas between: `dispatch`, `plan`, `pass`, `cache`, `compile`."},
+    {"TANDEM_LOG", "", "Topics to print to stderr, with commas between: `dispatch`, `plan`, `pass`, `cache`, `compile`, `step`."},
     {"TANDEM_DUMP", "", "A folder that receives the graph after every pass, the plan and the kernels; empty writes none."},
     {"TANDEM_DISABLE_PASS", "", "Passes to leave out, by name, with commas between."},
     {"TANDEM_VERIFY", "0", "`1` checks every plan and the graph after every pass in release builds too."},

@@ -12,7 +12,7 @@
 namespace tandem::log {
 namespace {
 
-constexpr std::array<std::string_view, 5> kTopicNames = {"dispatch", "plan", "pass", "cache", "compile"};
+constexpr std::array<std::string_view, 6> kTopicNames = {"dispatch", "plan", "pass", "cache", "compile", "step"};
 
 // One bit a topic. The extra bit says that TANDEM_LOG was not read yet: no static constructor, and still one load when off.
 constexpr unsigned kUnread = 1u << kTopicNames.size();

@@ -6,7 +6,7 @@
 
 namespace tandem::log {
 
-enum class Topic : unsigned { Dispatch, Plan, Pass, Cache, Compile };
+enum class Topic : unsigned { Dispatch, Plan, Pass, Cache, Compile, Step };
 bool enabled(Topic t);
 void refresh();  // reads TANDEM_LOG again
 void write(Topic t, std::string_view line);

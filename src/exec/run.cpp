@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <utility>
 #include <vector>
 
+#include "base/log.hpp"
 #include "base/text.hpp"
 
 namespace tandem::exec {
@@ -37,7 +39,10 @@ class Runner {
   void run() {
     for (const Step& s : plan_.steps) {
       try {
-        step(s);
+        if (log::enabled(log::Topic::Step))
+          timed_step(s);
+        else
+          step(s);
       } catch (const Error& e) {
         rethrow(e, s);
       }
@@ -54,6 +59,14 @@ class Runner {
       case Slot::Base::Constant: break;
     }
     return static_cast<char*>(plan_.constants[static_cast<size_t>(s.index)]->data()) + s.offset;
+  }
+
+  void timed_step(const Step& s) {
+    const auto start = std::chrono::steady_clock::now();
+    step(s);
+    stream_.synchronize();
+    const double us = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
+    log::line(log::Topic::Step, us, " us ", s.label, s.program ? cat(" [", s.program->kernel_name(), "]") : "");
   }
 
   void step(const Step& s) {

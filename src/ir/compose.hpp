@@ -36,6 +36,11 @@ class Composer {
   // From now on, component k of this node's reduction is Acc(first + k).
   void number_state(int32_t node, int first) { first_state_[node] = first; }
   const Loops& loops(int32_t node);
+  // After `input` has changed its mind about some values.
+  void forget() {
+    known_.clear();
+    alive_.clear();
+  }
 
  private:
   using Key = std::pair<Value, std::vector<const ScalarNode*>>;

@@ -74,6 +74,10 @@ class Fuser {
   Graph run() {
     classify();
     find_accesses();
+    if (free_cheap_maps()) {
+      composer_.forget();
+      find_accesses();
+    }
     find_sinks();
     group_of_.assign(g_.nodes.size(), -1);
     for (int32_t n = 0; n < count(); ++n) place(n);
@@ -126,6 +130,36 @@ class Fuser {
     }
   }
 
+  // One operation on a tensor that is in memory anyway, such as x - mean: whoever reads it may as well read the tensor.
+  bool free_cheap_maps() {
+    bool any = false;
+    for (int32_t n = 0; n < count(); ++n) {
+      if (kind(n) != Kind::Map || !node(n).op->body || is_output_[static_cast<size_t>(n)]) continue;
+      if (users_[static_cast<size_t>(n)].size() < 2 || !is_cheap(composer_.loops(n).results[0])) continue;
+      int32_t whole = -1, wholes = 0;
+      const Dim size = product(dims(n));
+      for (const Access& a : accesses_[static_cast<size_t>(n)])
+        if (product(g_.type(a.value).dims) == size) {
+          whole = a.value.node;
+          ++wholes;
+        }
+      if (wholes != 1 || !is_in_memory(whole)) continue;
+      kinds_[static_cast<size_t>(n)] = Kind::Free;
+      any = true;
+    }
+    return any;
+  }
+  static bool is_cheap(const Scalar& s) {
+    const auto is_leaf = [](const Scalar& x) { return x->in.empty() || x->prim == Prim::Load; };
+    const bool simple = s->prim == Prim::Add || s->prim == Prim::Sub || s->prim == Prim::Mul || s->prim == Prim::Neg;
+    return simple && std::ranges::all_of(s->in, is_leaf);
+  }
+  // Whether a value goes to memory whatever is fused.
+  bool is_in_memory(int32_t n) const {
+    if (kind(n) == Kind::Source || kind(n) == Kind::Other || is_output_[static_cast<size_t>(n)]) return true;
+    return std::ranges::any_of(users_[static_cast<size_t>(n)], [&](int32_t u) { return kind(u) != Kind::Map; });
+  }
+
   // ---- who reads what ----
   int number(Value v) {
     const auto [it, fresh] = numbers_.try_emplace(v, static_cast<int>(values_.size()));
@@ -140,8 +174,8 @@ class Fuser {
   }
 
   void find_accesses() {
-    accesses_.resize(g_.nodes.size());
-    users_.resize(g_.nodes.size());
+    accesses_.assign(g_.nodes.size(), {});
+    users_.assign(g_.nodes.size(), {});
     is_output_.assign(g_.nodes.size(), false);
     for (Value v : g_.outputs) is_output_[static_cast<size_t>(v.node)] = true;
     // Movement that somebody wants in memory is a reader like any other.
@@ -242,15 +276,19 @@ class Fuser {
         break;
       }
     if (home < 0) home = start({n}, Form::Map, ir::without_ones(dims(n)));
-    absorb(home, n);
+    absorb(home, std::span(&n, 1));
   }
 
-  // Other maps that n reads, in the same space, come along.
-  void absorb(int32_t home, int32_t n) {
-    for (int32_t g : candidates(std::span(&n, 1))) {
-      if (g == home || group(g).form != Form::Map || group(home).form == Form::Row || group(g).space != group(home).space) continue;
+  // Other groups that the new nodes read, in the same space, come along.
+  void absorb(int32_t home, std::span<const int32_t> fresh) {
+    for (int32_t g : candidates(fresh)) {
+      const bool rows = group(home).form == Form::Row;
+      const bool fitting = group(g).form == Form::Map || (rows && group(g).form == Form::Row);
+      if (g == home || !fitting || group(g).space != group(home).space) continue;
+      const auto reads_rightly = [&](int32_t m) { return rows ? reads_row_elements(g, m, reader_dims(m)) : reads_own_elements(g, m); };
       const std::vector<int32_t> nodes = group(g).nodes;
-      if (!reads_own_elements(g, n) || !has_room(home, nodes) || !keeps_order(home, nodes) || !keeps_order(g, group(home).nodes)) continue;
+      if (!std::ranges::all_of(group(home).nodes, reads_rightly) || !has_room(home, nodes)) continue;
+      if (!keeps_order(home, nodes) || !keeps_order(g, group(home).nodes)) continue;
       for (int32_t m : nodes) add(home, m);
       group(g).nodes.clear();
     }
@@ -271,7 +309,7 @@ class Fuser {
         if (!std::ranges::all_of(nodes, [&](int32_t m) { return reads_row_elements(g, m, reader_dims(m)); })) continue;
         group(g).form = Form::Row;
         for (int32_t m : nodes) add(g, m);
-        return;
+        return absorb(g, nodes);
       }
       start(nodes, Form::Row, std::move(space));
       return;

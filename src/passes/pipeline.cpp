@@ -79,6 +79,7 @@ ir::Graph run_pipeline(const ir::OpTable& table, const ir::Graph& graph) {
       .step("cse", ir::Stage::Expanded, pass(cse))
       .step("loops", ir::Stage::Expanded, pass(loops))
       .step("layout", ir::Stage::Expanded, pass(layout))
+      .step("shapes", ir::Stage::Expanded, pass(shapes))
       .step("dce", ir::Stage::Expanded, pass(dce))
       .step("fuse", ir::Stage::Expanded, pass(fuse))
       .finish();

@@ -8,6 +8,7 @@
 #include "base/text.hpp"
 #include "codegen/view.hpp"
 #include "ops/table.hpp"
+#include "plan/allocate.hpp"
 #include "plan/order.hpp"
 
 namespace tandem::plan {
@@ -391,27 +392,17 @@ class Planner {
   // ---- places ----
   void place() {
     merge_in_place();
-    std::vector<size_t> order;
-    for (size_t i = 0; i < storages_.size(); ++i)
-      if (!storages_[i].placed && merged_[i] == static_cast<int>(i) && storages_[i].first >= 0) order.push_back(i);
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return storages_[a].slot.bytes > storages_[b].slot.bytes; });
-    std::vector<size_t> done;
-    for (size_t i : order) {
-      Storage& s = storages_[i];
-      std::vector<std::pair<size_t, size_t>> busy;
-      for (size_t j : done)
-        if (storages_[j].first <= s.last && s.first <= storages_[j].last)
-          busy.emplace_back(storages_[j].slot.offset, storages_[j].slot.offset + codegen::align_up(storages_[j].slot.bytes));
-      std::sort(busy.begin(), busy.end());
-      size_t offset = 0;
-      for (auto [begin, end] : busy) {
-        if (offset + codegen::align_up(s.slot.bytes) <= begin) break;
-        offset = std::max(offset, end);
-      }
-      s.slot.offset = offset;
-      plan_.arena_bytes = std::max(plan_.arena_bytes, offset + codegen::align_up(s.slot.bytes));
-      done.push_back(i);
+    std::vector<size_t> placed;
+    std::vector<Lifetime> lifetimes;
+    for (size_t i = 0; i < storages_.size(); ++i) {
+      const Storage& s = storages_[i];
+      if (s.placed || merged_[i] != static_cast<int>(i) || s.first < 0) continue;
+      placed.push_back(i);
+      lifetimes.push_back({s.first, s.last, s.slot.bytes});
     }
+    const Allocation allocation = allocate(lifetimes, {.alignment = codegen::kAlignment});
+    for (size_t k = 0; k < placed.size(); ++k) storages_[placed[k]].slot.offset = allocation.offsets[k];
+    plan_.arena_bytes = codegen::align_up(allocation.peak);
     for (size_t i = 0; i < plan_.steps.size(); ++i) {
       for (const Use& u : drafts_[i].reads) plan_.steps[i].reads.push_back(slot(u));
       for (const Use& u : drafts_[i].writes) plan_.steps[i].writes.push_back(slot(u));
