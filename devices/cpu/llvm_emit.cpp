@@ -177,28 +177,41 @@ class Emitter final : LaneValues {
     return params_[static_cast<size_t>(std::stoi(d.str().substr(1)))];
   }
 
+  // Rows are counted through, and their axes counted along like an odometer: dividing a row's number costs more than a short row.
   void walk_rows(Place& entry) {
-    Place row;
-    at(entry);
-    Loop rows = open_loop(entry, row, function_->getArg(2), function_->getArg(3), {});
-    at(row);
-    Value* rest = rows.index;
     std::vector<int> row_axes;
     for (int j = 0; j + 1 < outputs_; ++j)
       if (j != kernel_.loops.scan_axis) row_axes.push_back(j);
+    at(entry);
+    std::vector<Value*> first(row_axes.size());
+    Value* rest = function_->getArg(2);
     for (size_t i = row_axes.size(); i-- > 0;) {
-      const auto j = static_cast<size_t>(row_axes[i]);
-      axis_depth_[j] = row.depth;
-      axis_values_[j] = i == 0 ? rest : b_.CreateURem(rest, extent_value(row_axes[i]));
+      first[i] = i == 0 ? rest : b_.CreateURem(rest, extent_value(row_axes[i]));
       if (i != 0) rest = b_.CreateUDiv(rest, extent_value(row_axes[i]));
     }
+    Place row;
+    Loop rows = open_loop(entry, row, function_->getArg(2), function_->getArg(3), first);
+    for (size_t i = 0; i < row_axes.size(); ++i) set_axis(row_axes[i], rows.carried[i], row);
     switch (schedule_.mode) {
       case Mode::Along: along(row); break;
       case Mode::Row: row_by_row(row); break;
       case Mode::ScanAlong: scan_along(row); break;
       default: columns(row); break;
     }
-    close_loop(rows, entry, row, b_.getInt64(1), {});
+    at(row);
+    std::vector<Value*> next(row_axes.size());
+    Value* carry = b_.getInt64(1);
+    for (size_t i = row_axes.size(); i-- > 0;) {
+      Value* sum = b_.CreateAdd(rows.carried[i], carry);
+      if (i == 0) {
+        next[i] = sum;
+        break;
+      }
+      Value* over = b_.CreateICmpEQ(sum, extent_value(row_axes[i]));
+      next[i] = b_.CreateSelect(over, b_.getInt64(0), sum);
+      carry = b_.CreateZExt(over, b_.getInt64Ty());
+    }
+    close_loop(rows, entry, row, b_.getInt64(1), next);
   }
 
   // Whole vectors, then one masked vector for what is left.

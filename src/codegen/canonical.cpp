@@ -216,7 +216,9 @@ class Canonicalizer {
       r = s;
     } else {
       std::vector<Scalar> in;
-      for (const Scalar& x : s->in) in.push_back(transform(x, in_index));
+      // Division by a number that is known is several times faster, and there are few such numbers: strides of windows, factors of shapes.
+      const bool divides = s->prim == Prim::Div || s->prim == Prim::Rem;
+      for (const Scalar& x : s->in) in.push_back(divides && x->prim == Prim::Const ? x : transform(x, in_index));
       r = s->prim == Prim::Cast      ? ir::cast(in[0], s->dtype)
           : s->prim == Prim::Bitcast ? ir::bitcast(in[0], s->dtype)
                                      : ir::make(s->prim, std::move(in));
