@@ -69,7 +69,7 @@ class Search {
     SearchResult result;
     for (int64_t restart = 0; steps_ < effort_; ++restart) {
       reset(restart);
-      const Outcome outcome = dive(kLooksPerBlock * static_cast<int64_t>(blocks_.size()) * luby(restart + 1));
+      const Outcome outcome = dive(kLooksPerBlock * static_cast<int64_t>(blocks_.size() + 1) * luby(restart + 1));
       if (outcome == Outcome::Cut) continue;
       result.kind = outcome == Outcome::Solved ? SearchResult::Kind::Found : SearchResult::Kind::Impossible;
       break;
