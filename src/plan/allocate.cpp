@@ -303,9 +303,10 @@ Allocation allocate(std::span<const Lifetime> blocks, const AllocateOptions& opt
     const Lifetime& b = blocks[i];
     TANDEM_CHECK(b.first <= b.last, "allocate: block ", i, " lives from ", b.first, " to ", b.last);
     if (b.bytes == 0) continue;
-    if (b.bytes >= kLargestTotal || (total += round_up(b.bytes, options.alignment)) >= kLargestTotal)
-      user_error("allocate: the blocks have 2^62 bytes or more together");
-    sized.push_back({b.first, b.last, round_up(b.bytes, options.alignment)});
+    const size_t bytes = b.bytes < kLargestTotal ? round_up(b.bytes, options.alignment) : kLargestTotal;
+    total += bytes;
+    if (total >= kLargestTotal) user_error("allocate: the blocks have 2^62 bytes or more together");
+    sized.push_back({b.first, b.last, bytes});
     index.push_back(i);
   }
   const size_t bound = lower_bound(sized, options.alignment);
