@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kLargestTotal = size_t{1} << 62;
 // How many placed blocks the heuristics may look at: what keeps them well under a second.
-constexpr int64_t kLooks = 30'000'000;
+constexpr int64_t kLooks = 60'000'000;
 
 size_t round_up(size_t n, size_t alignment) { return (n + alignment - 1) / alignment * alignment; }
 
