@@ -205,9 +205,9 @@ class Allocator {
     if (!is_within(goal)) keep_in_order(looks_left, length);
   }
 
-  // Searches for an allocation within the goal, in each stretch of time that stands alone and is not within it yet.
+  // Searches for an allocation within the goal, in each stretch of time that stands alone and is not within it yet. What was found for
+  // one stretch stays when another one fails.
   SearchResult::Kind fit(size_t goal, int64_t effort) {
-    std::vector<size_t> offsets = offsets_;
     for (const std::vector<size_t>& stretch : stretches()) {
       std::vector<Lifetime> part;
       size_t peak = 0;
@@ -220,9 +220,9 @@ class Allocator {
       effort -= result.steps;
       steps_ += result.steps;
       if (result.kind != SearchResult::Kind::Found) return result.kind;
-      for (size_t i = 0; i < stretch.size(); ++i) offsets[stretch[i]] = result.offsets[i];
+      for (size_t i = 0; i < stretch.size(); ++i) offsets_[stretch[i]] = result.offsets[i];
+      peak_ = peak_of(blocks_, offsets_);
     }
-    keep(std::move(offsets));
     return SearchResult::Kind::Found;
   }
 
