@@ -52,8 +52,9 @@ std::optional<int64_t> Arguments::number(std::string_view name, int64_t least) c
 
 std::optional<int64_t> parse_number(std::string_view text) {
   int64_t value = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  const char* begin = text.data();
+  const char* end = begin + text.size();
+  const auto [stop, error] = std::from_chars(begin, end, value);
   if (error != std::errc() || stop != end) return std::nullopt;
   return value;
 }

@@ -1,7 +1,5 @@
 // What a subcommand of `tandem` is. Each is one file and one row of the table in main.cpp.
 #pragma once
-#include <stdexcept>
-#include <string>
 #include <string_view>
 
 #include "arguments.hpp"

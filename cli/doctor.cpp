@@ -63,8 +63,10 @@ void check_processor(Report& report) {
 void check_cpu_device(Report& report) {
   setenv("TANDEM_CACHE_DIR", "off", 1);
   if (const std::string reason = why_not("cpu"); !reason.empty()) {
+    const bool is_generator = reason.find("libtandem_llvm") != reason.npos;
     report.needs("cpu device", reason,
-                 "the code generator is libtandem_llvm.so beside the library, and needs libLLVM 19.1 (Debian: llvm-19-dev)");
+                 is_generator ? "libtandem_llvm.so belongs beside the tandem library and needs libLLVM 19.1 (Debian: libllvm19)"
+                              : "mend what the line above names; TANDEM_DEVICE=ref computes without it, slowly");
     return;
   }
   report.found("cpu device", cat(device::get("cpu").info().description, "; the code generator compiles and the result is right"));
@@ -103,7 +105,7 @@ void check_cache(Report& report, const std::string& folder) {
   else if (error || access(folder.c_str(), W_OK) != 0)
     report.lacks("cache", cat(folder, ": ", error ? error.message() : "cannot be written"), "set TANDEM_CACHE_DIR to a folder of yours");
   else
-    report.found("cache", cat(folder, ", ", files, " files, ", size_text(bytes)));
+    report.found("cache", cat(folder, ", ", files, files == 1 ? " file, " : " files, ", size_text(bytes)));
 }
 
 void check_environment(Report& report) {

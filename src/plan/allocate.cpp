@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kLargestTotal = size_t{1} << 62;
 // How many placed blocks the heuristics may look at: what keeps them well under a second.
-constexpr int64_t kLooks = 30'000'000;
+constexpr int64_t kLooks = 60'000'000;
 
 size_t round_up(size_t n, size_t alignment) { return (n + alignment - 1) / alignment * alignment; }
 
@@ -205,9 +205,9 @@ class Allocator {
     if (!is_within(goal)) keep_in_order(looks_left, length);
   }
 
-  // Searches for an allocation within the goal, in each stretch of time that stands alone and is not within it yet.
+  // Searches for an allocation within the goal, in each stretch of time that stands alone and is not within it yet. What was found for
+  // one stretch stays when another one fails.
   SearchResult::Kind fit(size_t goal, int64_t effort) {
-    std::vector<size_t> offsets = offsets_;
     for (const std::vector<size_t>& stretch : stretches()) {
       std::vector<Lifetime> part;
       size_t peak = 0;
@@ -220,9 +220,9 @@ class Allocator {
       effort -= result.steps;
       steps_ += result.steps;
       if (result.kind != SearchResult::Kind::Found) return result.kind;
-      for (size_t i = 0; i < stretch.size(); ++i) offsets[stretch[i]] = result.offsets[i];
+      for (size_t i = 0; i < stretch.size(); ++i) offsets_[stretch[i]] = result.offsets[i];
+      peak_ = peak_of(blocks_, offsets_);
     }
-    keep(std::move(offsets));
     return SearchResult::Kind::Found;
   }
 
@@ -303,9 +303,10 @@ Allocation allocate(std::span<const Lifetime> blocks, const AllocateOptions& opt
     const Lifetime& b = blocks[i];
     TANDEM_CHECK(b.first <= b.last, "allocate: block ", i, " lives from ", b.first, " to ", b.last);
     if (b.bytes == 0) continue;
-    if (b.bytes >= kLargestTotal || (total += round_up(b.bytes, options.alignment)) >= kLargestTotal)
-      user_error("allocate: the blocks have 2^62 bytes or more together");
-    sized.push_back({b.first, b.last, round_up(b.bytes, options.alignment)});
+    const size_t bytes = b.bytes < kLargestTotal ? round_up(b.bytes, options.alignment) : kLargestTotal;
+    total += bytes;
+    if (total >= kLargestTotal) user_error("allocate: the blocks have 2^62 bytes or more together");
+    sized.push_back({b.first, b.last, bytes});
     index.push_back(i);
   }
   const size_t bound = lower_bound(sized, options.alignment);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 constexpr int32_t kNone = -1;
-constexpr int64_t kLooksPerBlock = 4;  // of a restart, times 1, 1, 2, 1, 1, 2, 4, ...
+constexpr int64_t kLooksPerBlock = 2;  // of a restart, times 1, 1, 2, 1, 1, 2, 4, ...
 
 // The sequence 1, 1, 2, 1, 1, 2, 4, 1, ... for i = 1, 2, 3, ...
 int64_t luby(int64_t i) {
@@ -44,8 +44,8 @@ class Sections {
  public:
   explicit Sections(size_t count = 0) : words_((count + 63) / 64) {}
   void clear() { std::fill(words_.begin(), words_.end(), 0); }
-  void add(int32_t s) { words_[static_cast<size_t>(s) / 64] |= uint64_t{1} << (s % 64); }
-  bool has(int32_t s) const { return words_[static_cast<size_t>(s) / 64] >> (s % 64) & 1; }
+  void add(int32_t s) { words_[static_cast<size_t>(s) / 64] |= uint64_t{1} << static_cast<size_t>(s) % 64; }
+  bool has(int32_t s) const { return words_[static_cast<size_t>(s) / 64] >> static_cast<size_t>(s) % 64 & 1; }
   bool has_any(int32_t first, int32_t end) const {
     for (int32_t s = first; s < end; ++s)
       if (has(s)) return true;
@@ -69,7 +69,7 @@ class Search {
     SearchResult result;
     for (int64_t restart = 0; steps_ < effort_; ++restart) {
       reset(restart);
-      const Outcome outcome = dive(kLooksPerBlock * static_cast<int64_t>(blocks_.size()) * luby(restart + 1));
+      const Outcome outcome = dive(kLooksPerBlock * static_cast<int64_t>(blocks_.size() + 1) * luby(restart + 1));
       if (outcome == Outcome::Cut) continue;
       result.kind = outcome == Outcome::Solved ? SearchResult::Kind::Found : SearchResult::Kind::Impossible;
       break;
@@ -154,7 +154,10 @@ class Search {
       block(b).before = b - 1;
       block(b).after = b + 1 < n ? b + 1 : kNone;
     }
-    for (Section& s : sections_) s.floor = 0;
+    for (Section& s : sections_) {
+      s.floor = 0;
+      s.weight = 1 + (s.weight - 1) / 4;  // what failed long ago was often the fault of another order
+    }
     decisions_.clear();
     options_.clear();
     floors_.clear();

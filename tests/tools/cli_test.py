@@ -1,0 +1,223 @@
+"""The command `tandem`, run as a user runs it: what it prints, what it writes, its errors and exit codes.
+
+usage: cli_test.py PROGRAM [unittest options]
+"""
+import csv
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+# Beside the checkout, or beside a folder of checkouts.
+YARDSTICKS = next((p for p in (f / "shared" / "yardsticks" / "minimalloc" for f in ROOT.parents) if p.is_dir()), None)
+PROGRAM = sys.argv.pop(1) if len(sys.argv) > 1 else str(ROOT / "build" / "release" / "tandem")
+HEADER = "id,lower,upper,size\n"
+
+
+def tandem(*words, **environment):
+    """Runs the program without any TANDEM_* variable but those given."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith("TANDEM_")} | environment
+    return subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True, check=False, env=env, timeout=300)
+
+
+def blocks(path):
+    with open(path, newline="") as file:
+        return [{k: v if k == "id" else int(v) for k, v in row.items()} for row in csv.DictReader(file)]
+
+
+class Command(unittest.TestCase):
+    def fails(self, run, code, message):
+        """Exactly this one line on stderr."""
+        self.assertEqual(run.stderr, message + "\n")
+        self.assertEqual(run.returncode, code)
+
+
+class General(Command):
+    def test_help_names_every_command_and_each_has_its_own(self):
+        run = tandem("--help")
+        self.assertEqual(run.returncode, 0)
+        for name in ("devices", "doctor", "plan"):
+            self.assertIn(f"\n  {name} ", run.stdout)
+            own = tandem(name, "--help")
+            self.assertEqual(own.returncode, 0)
+            self.assertTrue(own.stdout.startswith(f"usage: tandem {name}"), own.stdout)
+
+    def test_version_is_the_projects(self):
+        version = re.search(r"project\(tandem VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text()).group(1)
+        self.assertEqual(tandem("--version").stdout, f"tandem {version}\n")
+
+    def test_no_command_is_a_wrong_use(self):
+        run = tandem()
+        self.assertEqual(run.returncode, 2)
+        self.assertIn("usage: tandem COMMAND", run.stderr)
+
+    def test_errors_of_use(self):
+        self.fails(tandem("fly"), 2, 'tandem: there is no command "fly"; see tandem --help')
+        self.fails(tandem("devices", "now"), 2, 'tandem devices: "now" is not an option; see tandem devices --help')
+        self.fails(tandem("doctor", "--deep", "1"), 2, "tandem doctor: there is no option --deep; see tandem doctor --help")
+        self.fails(tandem("plan"), 2, "tandem plan: --allocate is missing; see tandem plan --help")
+        self.fails(tandem("plan", "--allocate"), 2, "tandem plan: --allocate needs a value; see tandem plan --help")
+        self.fails(tandem("plan", "--allocate="), 2, "tandem plan: --allocate needs a value; see tandem plan --help")
+        self.fails(tandem("plan", "--allocate", "a", "--allocate", "b"), 2,
+                   "tandem plan: --allocate is given twice; see tandem plan --help")
+        for wrong in ("x", "-1", "0", "1k", "99999999999999999999"):
+            self.fails(tandem("plan", "--allocate", "a", "--capacity", wrong), 2,
+                       f'tandem plan: --capacity is "{wrong}", not a whole number of at least 1; see tandem plan --help')
+        self.fails(tandem("plan", "--allocate", "a", "--alignment", 2**40), 2,
+                   "tandem plan: --alignment is 1099511627776, more than 1073741824; see tandem plan --help")
+
+
+class Plan(Command):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def check(self, source, result, capacity, alignment=1):
+        """The same rows in the same order, and no two that are alive at once share a byte."""
+        given, placed = blocks(source), blocks(result)
+        self.assertEqual(given, [{k: v for k, v in b.items() if k != "offset"} for b in placed])
+        for i, a in enumerate(placed):
+            self.assertEqual(a["offset"] % alignment, 0)
+            self.assertLessEqual(a["offset"] + a["size"], capacity)
+            for b in placed[:i]:
+                apart_in_time = a["upper"] <= b["lower"] or b["upper"] <= a["lower"]
+                apart_in_space = a["offset"] + a["size"] <= b["offset"] or b["offset"] + b["size"] <= a["offset"]
+                self.assertTrue(apart_in_time or apart_in_space, f"{a} and {b}")
+
+    def fit(self, source, capacity, *more):
+        result = self.folder / "placed.csv"
+        run = tandem("plan", "--allocate", source, "--capacity", capacity, "--out", result, *more)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertEqual(run.stderr, "")
+        self.check(source, result, capacity)
+        return run.stdout
+
+    def test_blocks_that_need_the_search(self):
+        printed = self.fit(ROOT / "tests" / "data" / "blocks.csv", 6)
+        self.assertRegex(printed, r"^5 buffers, lower bound 6, peak 6, \d+\.\d{3} s, [1-9]\d* steps\n$")
+
+    def test_without_the_search_they_do_not_fit(self):
+        out = self.folder / "placed.csv"
+        run = tandem("plan", "--allocate", ROOT / "tests" / "data" / "blocks.csv", "--capacity", 6, "--effort", 0, "--out", out)
+        self.fails(run, 1, "tandem plan: nothing within the capacity 6 was found in 0 steps, the best peak is 7; "
+                           "a larger --effort searches longer")
+        self.assertRegex(run.stdout, r"^5 buffers, lower bound 6, peak 7, ")
+        self.assertFalse(out.exists())
+
+    def test_a_capacity_that_is_too_small(self):
+        run = tandem("plan", "--allocate", ROOT / "tests" / "data" / "blocks.csv", "--capacity", 5)
+        self.fails(run, 1, "tandem plan: no allocation is within the capacity 5, the least possible is 6 or more")
+
+    def test_without_a_capacity_the_peak_is_made_small(self):
+        run = tandem("plan", "--allocate", ROOT / "tests" / "data" / "blocks.csv")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertRegex(run.stdout, r"^5 buffers, lower bound 6, peak 6, ")
+
+    def test_alignment(self):
+        source, result = ROOT / "tests" / "data" / "blocks.csv", self.folder / "placed.csv"
+        run = tandem("plan", "--allocate", source, "--alignment=4", "--out", result)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.check(source, result, 12, alignment=4)
+
+    def test_the_same_bytes_every_time(self):
+        source, texts = ROOT / "tests" / "data" / "blocks.csv", []
+        for _ in range(2):
+            self.fit(source, 6)
+            texts.append((self.folder / "placed.csv").read_bytes())
+        self.assertEqual(*texts)
+
+    def test_columns_in_another_order_and_lines_from_elsewhere(self):
+        source = self.folder / "blocks.csv"
+        source.write_bytes(b"size,upper,note,id,lower\r\n4,2,x,a,0\r\n\r\n4,3,,b,1\r\n")
+        run = tandem("plan", "--allocate", source, "--capacity", 8, "--out", self.folder / "placed.csv")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertEqual(sorted((b["id"], b["lower"], b["upper"], b["size"]) for b in blocks(self.folder / "placed.csv")),
+                         [("a", 0, 2, 4), ("b", 1, 3, 4)])
+
+    def test_no_blocks_and_blocks_of_no_bytes(self):
+        source = self.folder / "blocks.csv"
+        source.write_text(HEADER)
+        self.assertRegex(self.fit(source, 1), "^0 buffers, lower bound 0, peak 0, ")
+        source.write_text(HEADER + "a,0,5,0\nb,0,5,0\n")
+        self.assertRegex(self.fit(source, 1), "^2 buffers, lower bound 0, peak 0, ")
+
+    def test_errors_in_files(self):
+        source = self.folder / "blocks.csv"
+        for text, message in {
+            "": ": empty, not even a line that names the columns id,lower,upper,size",
+            "id,lower,size\n": ':1: the first line is "id,lower,size" and names no column "upper"',
+            HEADER + "a,0,1,4\nb,0,1\n": ":3: 3 fields, the first line has 4",
+            HEADER + "a,0,1,4\n\nb,0,1,4,5\n": ":4: 5 fields, the first line has 4",
+            HEADER + "a,0,x,4\n": ':2: upper is "x", not a whole number of 64 bits',
+            HEADER + "a,,1,4\n": ':2: lower is "", not a whole number of 64 bits',
+            HEADER + "a,0,1, 4\n": ':2: size is " 4", not a whole number of 64 bits',
+            HEADER + "a,0,1,99999999999999999999\n": ':2: size is "99999999999999999999", not a whole number of 64 bits',
+            HEADER + "a,0,1,-4\n": ":2: size -4 is negative",
+            HEADER + "a,5,5,4\n": ":2: upper 5 is not above lower 5",
+            HEADER + "a,5,-9223372036854775808,4\n": ":2: upper -9223372036854775808 is not above lower 5",
+        }.items():
+            with self.subTest(text=text):
+                source.write_text(text)
+                run = tandem("plan", "--allocate", source, "--capacity", 10)
+                self.fails(run, 1, f"tandem plan: {source}{message}")
+                self.assertEqual(run.stdout, "")
+        source.write_text(HEADER + "a,0,1,4611686018427387904\n")
+        self.fails(tandem("plan", "--allocate", source), 1,
+                   "tandem plan: allocate: the blocks have 2^62 bytes or more together")
+
+    def test_files_that_are_not_there(self):
+        missing = self.folder / "missing.csv"
+        self.fails(tandem("plan", "--allocate", missing), 1, f"tandem plan: {missing}: No such file or directory")
+        self.fails(tandem("plan", "--allocate", self.folder), 1, f"tandem plan: {self.folder}: Is a directory")
+        out = self.folder / "nowhere" / "placed.csv"
+        run = tandem("plan", "--allocate", ROOT / "tests" / "data" / "blocks.csv", "--out", out)
+        self.fails(run, 1, f"tandem plan: {out}: No such file or directory")
+
+    @unittest.skipUnless(YARDSTICKS, "the problems of MiniMalloc are not here")
+    def test_the_problems_of_minimalloc(self):
+        problems = sorted(YARDSTICKS.glob("*.csv"))
+        self.assertEqual(len(problems), 12)
+        for problem in problems:
+            with self.subTest(problem=problem.name):
+                self.fit(problem, int(problem.name.split(".")[1]))
+
+
+class Machine(Command):
+    def test_devices_are_tried_out(self):
+        run = tandem("devices")
+        self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+        self.assertRegex(run.stdout, r"(?m)^\* cpu +PASS +host +\d+ threads?, ")
+        self.assertRegex(run.stdout, r"(?m)^  ref +PASS ")
+        self.assertRegex(tandem("devices", TANDEM_DEVICE="ref").stdout, r"(?m)^\* ref ")
+
+    def test_a_device_that_cannot_be_used_gives_its_reason(self):
+        run = tandem("devices", TANDEM_CPU_ISA="abacus")
+        self.assertEqual(run.returncode, 0, run.stderr)  # ref computes
+        self.assertRegex(run.stdout, r"(?m)^\* cpu +no +TANDEM_CPU_ISA is 'abacus'; known are native, avx2, avx512$")
+
+    def test_doctor(self):
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "a.k").write_bytes(bytes(3000))
+            run = tandem("doctor", TANDEM_CACHE_DIR=folder, TANDEM_THREADS="1")
+            self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+            self.assertIn(f"\nok cache           {folder}, 1 file, 2.9 KiB\n", run.stdout)
+            self.assertIn("\nok environment     TANDEM_THREADS=1\n", run.stdout)
+            self.assertRegex(run.stdout, r"\nok cpu device      1 thread, .*; the code generator compiles")
+            self.assertEqual(os.listdir(folder), ["a.k"])  # looking changes nothing
+
+    def test_doctor_says_what_to_do(self):
+        run = tandem("doctor", TANDEM_THREADS="many", TANDEM_THREAD="1", TANDEM_CACHE_DIR="off")
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("-- environment     TANDEM_THREAD=1, which nothing reads\n", run.stdout)
+        self.assertIn("-- cache           off: every process compiles its kernels anew\n", run.stdout)
+        self.assertIn('-- cpu device      TANDEM_THREADS: "many" is not a whole number\n', run.stdout)
+        self.assertEqual(run.stdout.count("hint: "), 3)
+
+
+if __name__ == "__main__":
+    unittest.main()
