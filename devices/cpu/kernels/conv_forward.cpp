@@ -26,6 +26,7 @@ int64_t parts(int64_t n, int64_t each) { return (n + each - 1) / each; }
 struct PhaseTaps {
   const Phase *height, *width;
   std::vector<Segment> segments;
+  size_t planes;   // taps along the depth
   int64_t length;  // of each segment: channels, times the taps that lie side by side
 };
 
@@ -135,7 +136,7 @@ class ConvForward final : public CpuProgram {
         for (const Phase& w : phases_[2]) taps_.push_back(taps_of(d, h, w));
   }
   PhaseTaps taps_of(const Phase& d, const Phase& h, const Phase& w) const {
-    PhaseTaps p{&h, &w, {}, conv_.channels};
+    PhaseTaps p{&h, &w, {}, d.taps.size(), conv_.channels};
     // Taps along the width become one long segment where both operands go on without a gap.
     bool joined = pixel_step_ == conv_.channels && tap_step_[2] == conv_.channels * weight_step_;
     for (size_t i = 0; i + 1 < w.taps.size(); ++i)
@@ -200,6 +201,18 @@ class ConvForward final : public CpuProgram {
       copy_window(image + plane * x_.axes[0], x_.axes[1], x_.axes[2], x_.channel, conv_.channels, window, columns_, to);
   }
 
+  // Taps above or below the image multiply zeros; they are left out where they lie together, which is when there is one plane.
+  void choose_segments(const PhaseTaps& p, int64_t row, Tile& t) const {
+    const std::vector<Phase::Tap>& taps = p.height->taps;
+    if (p.planes != 1 || taps.empty()) return;
+    const int64_t each = static_cast<int64_t>(p.segments.size() / taps.size()), at = row * p.height->stride;
+    size_t first = 0, last = taps.size();
+    while (first < last && taps[first].position + at < 0) ++first;
+    while (last > first && taps[last - 1].position + at >= conv_.axes[1].in) --last;
+    t.segments = p.segments.data() + static_cast<int64_t>(first) * each;
+    t.segment_count = static_cast<int64_t>(last - first) * each;
+  }
+
   void phase_of_band(const PhaseTaps& p, const float* x, const float* weights, int64_t row0, int64_t row1, float* out) const {
     const int64_t width = conv_.axes[2].out;
     const int64_t from = p.height->index_from(row0), to = std::min(p.height->count, p.height->index_from(row1));
@@ -220,6 +233,7 @@ class ConvForward final : public CpuProgram {
       for (int64_t row = from; row < to; ++row) {
         const int64_t out_row = p.height->first + row * p.height->step - row0;
         t.a = x + row * p.height->stride * row_step_;
+        choose_segments(p, row, t);
         t.c = out + (out_row * width + w.first) * conv_.filters + f;
         for (int64_t i = 0; i < count; ++i) {
           const int64_t h = height + (i < taller ? 1 : 0);

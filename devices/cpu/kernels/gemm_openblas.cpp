@@ -132,7 +132,7 @@ template <class T>
 std::shared_ptr<const CpuProgram> make(const codegen::Kernel& kernel, Toolbox& tools, const char* gemm_name, const char* gemv_name,
                                        std::string& refusal) {
   Product p = take_apart(kernel);
-  if (p.work() < kTinyWork) {  // also what is empty
+  if (p.work() < kTinyWork || p.batches == 0) {  // also what is empty
     refusal = cat("too small, ", p.m, "x", p.k, "x", p.n);
     return nullptr;
   }

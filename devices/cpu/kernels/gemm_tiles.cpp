@@ -22,9 +22,12 @@ constexpr double kChunkWork = 400e3;     // multiplications a chunk should have 
 constexpr double kChunkDotWork = 65536;  // a product with a vector only reads memory
 constexpr int64_t kWantedChunks = 16;    // as far as there is work: one that is delayed should not delay the whole
 constexpr int64_t kBlockRows = 256, kBlockColumns = 512, kBlockInner = 512;
-constexpr int64_t kPackFromRows = 48;     // of a block: with less, y is read where it lies
-constexpr int64_t kPackFromColumns = 96;  // likewise x
-constexpr int64_t kPanelGap = 16;         // floats between packed rows of x, so that they do not meet in one set of the cache
+constexpr int64_t kPackFromRows = 192;         // of a block: with less, y is read where it lies
+constexpr int64_t kPackFromColumns = 64;       // likewise x
+constexpr int64_t kDirectFloats = 128 * 1024;  // of y that several panels of x meet in turn
+constexpr int64_t kSharedFloats = 64 * 1024;   // of y that several chunks may read, each for itself
+constexpr int64_t kCollidingStep = 1024;       // floats: rows at a multiple of it share few sets of the first cache
+constexpr int64_t kPanelGap = 16;              // floats between packed rows of x, so that they do not meet in one set of the cache
 
 int64_t parts(int64_t n, int64_t each) { return (n + each - 1) / each; }
 int64_t round_up(int64_t n, int64_t unit) { return parts(n, unit) * unit; }
@@ -50,7 +53,7 @@ Cut cut(const Product& p, const TileSet& set) {
     const bool transposed = p.y.column_step != 1;  // packing y is dear
     if (columns >= 2 * width && (transposed || columns > rows || rows < 2 * height))
       column_cuts *= 2;
-    else if (rows >= (transposed ? 16 : 2) * height)
+    else if (rows >= (transposed ? 16 : 2) * height && (rows >= kBlockRows || p.k * columns <= kSharedFloats))
       row_cuts *= 2;
     else
       break;
@@ -59,10 +62,10 @@ Cut cut(const Product& p, const TileSet& set) {
   c.columns = std::min(p.n, round_up(parts(p.n, column_cuts), width));
   c.row_count = parts(p.m, c.rows);
   c.column_count = parts(p.n, c.columns);
-  c.pack_x = (p.x.column_step != 1 && p.x.row_step != 1) || c.columns >= kPackFromColumns;
+  const bool rows_collide = p.x.column_step == 1 && p.x.row_step % kCollidingStep == 0;
+  c.pack_x = (p.x.column_step != 1 && p.x.row_step != 1) || (rows_collide && c.columns >= kPackFromColumns);
   c.pack_y = p.y.column_step != 1 || c.rows >= kPackFromRows;
-  // Blocks of the sum let packed data stay in the cache; without packing they have no use.
-  c.inner = c.pack_y || c.pack_x ? round_up(parts(p.k, parts(p.k, kBlockInner)), 4) : p.k;
+  c.inner = round_up(parts(p.k, parts(p.k, c.pack_y || c.pack_x ? kBlockInner : kDirectFloats / c.columns)), 4);
   if (c.row_count * c.column_count == 1)
     c.batches_per_chunk = std::clamp<int64_t>(static_cast<int64_t>(kChunkWork / p.work()), 1, std::max<int64_t>(p.batches, 1));
   return c;
@@ -80,7 +83,7 @@ class TileGemm final : public CpuProgram {
     block_step_ = round_up(cut_.columns, set_.lanes);
     if (kernel.end) epilogue_ = Epilogue(kernel, swapped ? 1 : block_step_, tools);
     const int64_t y_floats = cut_.pack_y ? cut_.inner * block_step_ : 0;
-    const int64_t x_floats = cut_.pack_x ? (cut_.inner + kPanelGap) * most_height_ : 0;
+    const int64_t x_floats = cut_.pack_x ? (cut_.inner + kPanelGap) * most_height_ + set_.lanes : 0;
     const int64_t block_rows = cut_.inner < p_.k ? cut_.rows : most_height_;
     const int64_t block_floats = epilogue_ ? block_rows * block_step_ : 0;
     x_at_ = round_up(y_floats, 16);
@@ -110,15 +113,23 @@ class TileGemm final : public CpuProgram {
   }
 
   void pack_y(const float* y, int64_t columns, int64_t length, float* to) const {
+    // Rows as long as they are, so that memory is read in order: a few at a time go to all panels.
+    if (p_.y.column_step == 1) {
+      constexpr int64_t kRowsAtATime = 8;
+      for (int64_t k = 0; k < length; k += kRowsAtATime)
+        for (int64_t j = 0; j < columns;) {
+          const int64_t width = vectors_at(columns - j) * set_.lanes;
+          set_.copy(y + k * p_.y.row_step + j, p_.y.row_step, std::min(width, columns - j), std::min(kRowsAtATime, length - k),
+                    to + j * length + k * width, width);
+          j += width;
+        }
+      return;
+    }
     for (int64_t j = 0; j < columns;) {
       const int64_t width = vectors_at(columns - j) * set_.lanes, used = std::min(width, columns - j);
       const float* from = y + j * p_.y.column_step;
       float* panel = to + j * length;
-      if (p_.y.column_step == 1) {
-        for (int64_t k = 0; k < length; ++k) {
-          std::memcpy(panel + k * width, from + k * p_.y.row_step, static_cast<size_t>(used) * sizeof(float));
-        }
-      } else if (p_.y.row_step == 1) {
+      if (p_.y.row_step == 1) {
         set_.transpose(from, p_.y.column_step, used, length, panel, width);
       } else {
         for (int64_t k = 0; k < length; ++k)
@@ -130,8 +141,7 @@ class TileGemm final : public CpuProgram {
 
   void pack_x(const float* x, int64_t height, int64_t length, float* to) const {
     if (way_ == Rows::Together) {
-      for (int64_t k = 0; k < length; ++k)
-        std::memcpy(to + k * most_height_, x + k * p_.x.column_step, static_cast<size_t>(height) * sizeof(float));
+      set_.copy(x, p_.x.column_step, height, length, to, most_height_);
     } else if (p_.x.column_step == 1) {
       for (int64_t i = 0; i < height; ++i)
         std::memcpy(to + i * x_step(), x + i * p_.x.row_step, static_cast<size_t>(length) * sizeof(float));
@@ -286,7 +296,7 @@ std::shared_ptr<const CpuProgram> make_gemm_tiles(const codegen::Kernel& kernel,
     return nullptr;
   }
   Product p = take_apart(kernel);
-  if (p.work() < kTinyWork || p.batches == 0) {  // also what is empty
+  if (p.work() * static_cast<double>(p.batches) < kTinyWork) {  // also what is empty
     refusal = cat("too small, ", p.m, "x", p.k, "x", p.n);
     return nullptr;
   }

@@ -109,6 +109,15 @@ template <class I> void run_dots(const float* a, int64_t a_step, const float* b,
   }
 }
 
+template <class I> void run_copy(const float* from, int64_t from_step, int64_t columns, int64_t rows, float* to, int64_t step) {
+  const int64_t whole = (columns - 1) / I::kLanes * I::kLanes;
+  const auto last = I::mask(static_cast<int>(columns - whole));
+  for (int64_t i = 0; i < rows; ++i, from += from_step, to += step) {
+    for (int64_t j = 0; j < whole; j += I::kLanes) I::store(to + j, I::load(from + j));
+    I::store(to + whole, I::load(from + whole, last));
+  }
+}
+
 void transpose_8x8(const float* from, int64_t from_step, float* to, int64_t step) {
   __m256 r[8], s[8];
   TANDEM_UNROLL for (int i = 0; i < 8; ++i) r[i] = _mm256_loadu_ps(from + i * from_step);
