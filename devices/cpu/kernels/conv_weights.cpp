@@ -118,15 +118,23 @@ class ConvWeights final : public CpuProgram {
     column_cuts_ = parts(conv_.filters, columns_each_);
   }
 
-  // The output rows of a phase as segments of a tile's sum, for a whole group of units.
+  // Which output rows of a phase a tap meets inside the image, and those rows as segments of a tile's sum for a whole group of units.
+  struct TapRows {
+    int64_t first, end;
+    std::vector<Segment> segments;  // from the first row on
+  };
   void make_segments() {
-    segments_.resize(phases_[1].size());
-    for (size_t i = 0; i < phases_[1].size(); ++i) {
-      const Phase& p = phases_[1][i];
-      for (int64_t unit = 0; unit < group_; ++unit) {
-        const int64_t rows = bands_ == 1 ? p.count : std::min(p.count, band_rows_);
-        for (int64_t r = 0; r < rows; ++r)
-          segments_[i].push_back({unit * unit_step_ + r * p.stride * row_step_, unit * g_.batch + r * p.step * g_.axes[1]});
+    for (const Phase& p : phases_[1]) {
+      std::vector<TapRows>& all = tap_rows_.emplace_back();
+      for (const Phase::Tap& y : p.taps) {
+        TapRows t{0, p.count, {}};
+        while (t.first < t.end && y.position + t.first * p.stride < 0) ++t.first;
+        while (t.end > t.first && y.position + (t.end - 1) * p.stride >= conv_.axes[1].in) --t.end;
+        const int64_t rows = bands_ == 1 ? t.end - t.first : std::min(p.count, band_rows_);
+        for (int64_t unit = 0; unit < group_; ++unit)
+          for (int64_t r = 0; r < rows; ++r)
+            t.segments.push_back({unit * unit_step_ + r * p.stride * row_step_, unit * g_.batch + r * p.step * g_.axes[1]});
+        all.push_back(std::move(t));
       }
     }
   }
@@ -167,14 +175,16 @@ class ConvWeights final : public CpuProgram {
       const float* x_plane = x + (copied_ ? static_cast<int64_t>(i) * plane_step_ : (d.taps[i].position + plane) * x_.axes[0]);
       for (size_t h = 0; h < phases_[1].size(); ++h) {
         const Phase& p = phases_[1][h];
-        const int64_t from = p.index_from(row0), to = std::min(p.count, p.index_from(row1));
-        if (from >= to) continue;
-        for (const Phase::Tap& y : p.taps) {
+        for (size_t tap = 0; tap < p.taps.size(); ++tap) {
+          const Phase::Tap& y = p.taps[tap];
+          const TapRows& seen = tap_rows_[h][tap];
+          const int64_t from = std::max(seen.first, p.index_from(row0)), to = std::min(seen.end, p.index_from(row1));
+          if (from >= to) continue;
           const int64_t kernel_row = d.taps[i].kernel * conv_.axes[1].kernel + y.kernel;
           if (tap_row >= 0 && kernel_row != tap_row) continue;
           const float* a = x_plane + (y.position + from * p.stride - first_row) * row_step_;
           const float* b = g + (p.first + from * p.step) * g_.axes[1];
-          add_tap_row(a, b, segments_[h].data(), count * (to - from), columns,
+          add_tap_row(a, b, seen.segments.data(), count * (to - from), columns,
                       result + kernel_row * conv_.axes[2].kernel * conv_.channels * conv_.filters);
         }
       }
@@ -252,7 +262,7 @@ class ConvWeights final : public CpuProgram {
   Window columns_{};                                                                          // of the image that is read
   int64_t pixel_step_ = 0, row_step_ = 0, plane_step_ = 0, unit_floats_ = 0, unit_step_ = 0;  // of the image as tiles see it
   int64_t part_count_ = 1, groups_per_part_ = 1, row_cuts_ = 1, column_cuts_ = 1, columns_each_ = 0;
-  std::vector<std::vector<Segment>> segments_;               // of each phase of the rows
+  std::vector<std::vector<TapRows>> tap_rows_;               // [phase of the rows][tap]
   std::array<std::array<TileFunction, 17>, 3> functions_{};  // [vectors][rows]
   Epilogue epilogue_;
   WorkerScratch scratch_;
