@@ -28,7 +28,7 @@ struct Tile {
 enum class Rows : uint8_t { Apart, Together };  // of a: k lies at steps of 1, or rows do
 using TileFunction = void (*)(const Tile& tile);
 
-inline constexpr int kMostVectors = 4;
+inline constexpr int kMostVectors = 4, kMostTileRows = 16;
 
 // The code of one instruction set.
 struct TileSet {
