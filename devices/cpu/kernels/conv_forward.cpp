@@ -17,15 +17,28 @@ constexpr double kTinyWork = 4096;           // multiplications below which gene
 constexpr double kChunkWork = 400e3;         // multiplications a chunk should have
 constexpr int64_t kBandFloats = 128 * 1024;  // of a band's input and output together: half a second-level cache
 constexpr int64_t kWantedChunks = 16;
+constexpr int64_t kNarrow = 6;           // pixels: less are too few for the rows of a tile
+constexpr size_t kMostSegments = 16384;  // of all phases; large kernels would have too many at the edges
 
 // One combination of phases along the three axes. Its taps as segments of a tile's sum: offsets into the (copied) image from the
 // element that the first tap of the first output reads, and into the weights.
 struct PhaseTaps {
   const Phase *height, *width;
   std::vector<Segment> segments;
-  size_t planes;   // taps along the depth
   int64_t length;  // of each segment: channels, times the taps that lie side by side
 };
+
+// Outputs at the edges of the image become phases of their own, which leave out the taps beyond it. Then nothing has to be padded. Along
+// the depth, and where too little would be left between the edges, padding it is.
+Phases phases_of(const Conv& conv) {
+  Phases p{phases(conv.axes[0]), phases(conv.axes[1]), phases(conv.axes[2])};
+  const std::vector<Phase> rows = split_at_edges(p[1], conv.axes[1].in), columns = split_at_edges(p[2], conv.axes[2].in);
+  if (static_cast<size_t>(conv.taps()) * rows.size() * columns.size() > kMostSegments) return p;
+  p[1] = rows;
+  const bool wide = std::ranges::any_of(columns, [](const Phase& c) { return c.count >= kNarrow; });
+  if (wide) p[2] = columns;
+  return p;
+}
 
 // Whole planes as long as they fit into the cache and there are enough of them, else bands of their rows.
 struct Bands {
@@ -47,7 +60,7 @@ class ConvForward final : public CpuProgram {
  public:
   ConvForward(const codegen::Kernel& kernel, const Conv& conv, Toolbox& tools)
       : conv_(conv),
-        phases_{phases(conv.axes[0]), phases(conv.axes[1]), phases(conv.axes[2])},
+        phases_(phases_of(conv)),
         bands_(cut(conv, phases_)),
         tiles_(cpu::tiles(tools.target.wide), Rows::Apart),
         x_(image_steps(kernel.in[0])),
@@ -98,7 +111,7 @@ class ConvForward final : public CpuProgram {
   }
 
   PhaseTaps taps_of(const Phase& d, const Phase& h, const Phase& w) const {
-    PhaseTaps p{&h, &w, {}, d.taps.size(), conv_.channels};
+    PhaseTaps p{&h, &w, {}, conv_.channels};
     // Taps along the width become one long segment where both operands go on without a gap.
     bool joined = image_.pixel_step() == conv_.channels && tap_step_[2] == conv_.channels * weight_step_;
     for (size_t i = 0; i + 1 < w.taps.size(); ++i)
@@ -143,39 +156,33 @@ class ConvForward final : public CpuProgram {
     if (epilogue_) epilogue_.run(args, out, first_pixel, first_pixel + (row1 - row0) * width, 0, conv_.filters);
   }
 
-  // Taps above or below the image multiply zeros; they are left out where they lie together, which is when there is one plane.
-  void choose_segments(const PhaseTaps& p, int64_t row, Tile& t) const {
-    const std::vector<Phase::Tap>& taps = p.height->taps;
-    if (p.planes != 1 || taps.empty()) return;
-    const int64_t each = static_cast<int64_t>(p.segments.size() / taps.size()), at = row * p.height->stride;
-    size_t first = 0, last = taps.size();
-    while (first < last && taps[first].position + at < 0) ++first;
-    while (last > first && taps[last - 1].position + at >= conv_.axes[1].in) --last;
-    t.segments = p.segments.data() + static_cast<int64_t>(first) * each;
-    t.segment_count = static_cast<int64_t>(last - first) * each;
-  }
-
+  // The rows [row0, row1) of one combination of phases: a rectangle of outputs with equal taps.
   void phase_of_band(const PhaseTaps& p, const float* x, const float* weights, int64_t row0, int64_t row1, float* out) const {
-    const int64_t width = conv_.axes[2].out;
-    const int64_t from = p.height->index_from(row0), to = std::min(p.height->count, p.height->index_from(row1));
-    const Phase& w = *p.width;
-    Tile t{.a_step = w.stride * image_.pixel_step(),
+    const Phase &h = *p.height, &w = *p.width;
+    const int64_t from = h.index_from(row0), count = std::min(h.count, h.index_from(row1)) - from;
+    if (count <= 0) return;
+    // How outputs follow each other down and across: in the image, in the result.
+    const int64_t down = h.stride * image_.row_step(), across = w.stride * image_.pixel_step();
+    const int64_t down_out = h.step * conv_.axes[2].out * conv_.filters, across_out = w.step * conv_.filters;
+    x += from * down;
+    out += ((h.first + from * h.step - row0) * conv_.axes[2].out + w.first) * conv_.filters;
+    const bool tall = w.count < kNarrow && count > w.count;  // edges: a tile's rows go down
+    const int64_t lines = tall ? w.count : count, length = tall ? count : w.count;
+    Tile t{.a_step = tall ? down : across,
            .b_step = weight_step_,
            .segments = p.segments.data(),
            .segment_count = static_cast<int64_t>(p.segments.size()),
            .length = p.length,
-           .c_step = w.step * conv_.filters,
+           .c_step = tall ? down_out : across_out,
            .accumulate = false};
     for (int64_t f = 0; f < conv_.filters;) {
       const int vectors = tiles_.vectors(conv_.filters - f, 2);
       t.b = weights + f;
       t.last = tiles_.last(conv_.filters - f, vectors);
-      for (int64_t row = from; row < to; ++row) {
-        const int64_t out_row = p.height->first + row * p.height->step - row0;
-        const float* a = x + row * p.height->stride * image_.row_step();
-        float* c = out + (out_row * width + w.first) * conv_.filters + f;
-        choose_segments(p, row, t);
-        for_even_parts(w.count, tiles_.most_rows(vectors), [&](int64_t pixel, int64_t pixels) {
+      for (int64_t line = 0; line < lines; ++line) {
+        const float* a = x + line * (tall ? across : down);
+        float* c = out + line * (tall ? across_out : down_out) + f;
+        for_even_parts(length, tiles_.most_rows(vectors), [&](int64_t pixel, int64_t pixels) {
           t.a = a + pixel * t.a_step;
           t.c = c + pixel * t.c_step;
           tiles_.run(pixels, vectors, t);

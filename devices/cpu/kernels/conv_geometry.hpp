@@ -52,6 +52,8 @@ struct Phase {
   int64_t index_from(int64_t output) const { return output <= first ? 0 : (output - first + step - 1) / step; }
 };
 std::vector<Phase> phases(const ConvAxis& axis);
+// The same outputs in more phases, each with only the taps that meet the input's elements and none that lie beyond them.
+std::vector<Phase> split_at_edges(const std::vector<Phase>& phases, int64_t elements);
 
 // The first and the last input position that any output of [begin, end) reads.
 struct Reach {
