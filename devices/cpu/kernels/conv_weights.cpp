@@ -18,7 +18,27 @@ constexpr double kChunkWork = 400e3;            // multiplications a chunk shoul
 constexpr int64_t kGroupFloats = 96 * 1024;     // of image and gradient that one sweep of the tiles works on: they stay in the cache
 constexpr int64_t kPartialFloats = 256 * 1024;  // of all partial sums together
 constexpr int64_t kWantedChunks = 16;
+constexpr int64_t kTrimFromChannels = 8;
 constexpr int64_t kSumRows = 64;  // that a chunk of the last sum has
+
+// Which of the outputs of a phase, by index, a tap meets inside the image.
+struct Met {
+  int64_t first, end;
+  bool operator==(const Met&) const = default;
+};
+Met met(const Phase& p, const Phase::Tap& tap, int64_t elements) {
+  Met m{0, p.count};
+  while (m.first < m.end && tap.position + m.first * p.stride < 0) ++m.first;
+  while (m.end > m.first && tap.position + (m.end - 1) * p.stride >= elements) --m.end;
+  return m;
+}
+
+// Taps are summed over the outputs that they meet inside the image; so rows and columns beyond it are not read. With few channels it is
+// better to have all taps of a row in one tile, and the columns padded.
+bool sums_are_trimmed(const Conv& conv) { return conv.channels >= kTrimFromChannels; }
+Phases phases_read(const Conv& conv, const Phases& all) {
+  return {all[0], split_at_edges(all[1], conv.axes[1].in), sums_are_trimmed(conv) ? split_at_edges(all[2], conv.axes[2].in) : all[2]};
+}
 
 // A unit of the sum is one plane of one image or, when that is too much for the cache, a band of its rows. Small images go in groups.
 struct Units {
@@ -61,12 +81,13 @@ class ConvWeights final : public CpuProgram {
   ConvWeights(const codegen::Kernel& kernel, const Conv& conv, Toolbox& tools)
       : conv_(conv),
         phases_{phases(conv.axes[0]), phases(conv.axes[1]), phases(conv.axes[2])},
-        units_(units_of(conv, phases_)),
+        read_(phases_read(conv, phases_)),
+        units_(units_of(conv, read_)),
         tiles_(cpu::tiles(tools.target.wide), Rows::Together),
         cut_(cut(conv, units_, tiles_.set().lanes)),
         x_(image_steps(kernel.in[0])),
         g_(image_steps(kernel.in[1])),
-        image_(conv, x_, phases_, units_.rows),
+        image_(conv, x_, read_, units_.rows),
         inputs_(kernel.in.size()),
         rows_(conv.taps() * conv.channels) {
     make_segments();
@@ -97,9 +118,9 @@ class ConvWeights final : public CpuProgram {
     return in_place() ? 0 : codegen::align_up(static_cast<size_t>(cut_.parts * weight_floats()) * sizeof(float));
   }
 
-  // Which output rows of a phase a tap meets inside the image, and those rows as segments of a tile's sum for a whole group of units.
+  // The output rows that a tap meets, as segments of a tile's sum for a whole group of units.
   struct TapRows {
-    int64_t first, end;
+    Met rows;
     std::vector<Segment> segments;  // from the first row on
   };
   void make_segments() {
@@ -107,16 +128,35 @@ class ConvWeights final : public CpuProgram {
     for (const Phase& p : phases_[1]) {
       std::vector<TapRows>& all = tap_rows_.emplace_back();
       for (const Phase::Tap& y : p.taps) {
-        TapRows t{0, p.count, {}};
-        while (t.first < t.end && y.position + t.first * p.stride < 0) ++t.first;
-        while (t.end > t.first && y.position + (t.end - 1) * p.stride >= conv_.axes[1].in) --t.end;
-        const int64_t rows = units_.bands == 1 ? t.end - t.first : std::min(p.count, units_.rows);
+        TapRows t{met(p, y, conv_.axes[1].in), {}};
+        const int64_t rows = units_.bands == 1 ? t.rows.end - t.rows.first : std::min(p.count, units_.rows);
         for (int64_t unit = 0; unit < units_.group; ++unit)
           for (int64_t r = 0; r < rows; ++r)
             t.segments.push_back({unit * unit_step + r * p.stride * image_.row_step(), unit * g_.batch + r * p.step * g_.axes[1]});
         all.push_back(std::move(t));
       }
     }
+    // Taps along the width that lie side by side and meet the same outputs are rows of one tile.
+    for (const Phase& p : phases_[2])
+      for (size_t first = 0; first < p.taps.size();) {
+        const auto columns = [&](size_t tap) { return sums_are_trimmed(conv_) ? met(p, p.taps[tap], conv_.axes[2].in) : Met{0, p.count}; };
+        const auto follows = [&](size_t tap) {
+          const Phase::Tap &a = p.taps[tap - 1], &b = p.taps[tap];
+          return b.position == a.position + 1 && b.kernel == a.kernel + 1 && image_.pixel_step() == conv_.channels;
+        };
+        size_t next = first + 1;
+        while (next < p.taps.size() && follows(next) && columns(next) == columns(first)) ++next;
+        const Met m = columns(first);
+        if (m.first < m.end)
+          tap_runs_.push_back({.kernel = p.taps[first].kernel,
+                               .count = static_cast<int64_t>(next - first),
+                               .outputs = m.end - m.first,
+                               .a = (p.taps[first].position + m.first * p.stride - image_.first_column()) * image_.pixel_step(),
+                               .b = (p.first + m.first * p.step) * g_.axes[2],
+                               .a_step = p.stride * image_.pixel_step(),
+                               .b_step = p.step * g_.axes[2]});
+        first = next;
+      }
   }
 
   // One part of the sum for one cut of the rows (a row of taps, or all) and columns of the result.
@@ -140,7 +180,7 @@ class ConvWeights final : public CpuProgram {
     const int64_t plane = depth / static_cast<int64_t>(depth_phases) * d.stride;
     const float* images = static_cast<const float*>(args.pointers[0]) + image * x_.batch;
     const float* g = static_cast<const float*>(args.pointers[1]) + image * g_.batch + depth * g_.axes[0] + column0;
-    const Reach rows = reach(phases_[1], row0, row1);
+    const Reach rows = reach(read_[1], row0, row1);
     auto* copies = static_cast<float*>(scratch_.mine(static_cast<char*>(args.scratch) + partial_bytes()));
     const float* x = nullptr;
     for (int64_t u = count; u-- > 0;)  // the first is the one to go on from
@@ -152,7 +192,7 @@ class ConvWeights final : public CpuProgram {
         for (size_t tap = 0; tap < p.taps.size(); ++tap) {
           const Phase::Tap& y = p.taps[tap];
           const TapRows& seen = tap_rows_[h][tap];
-          const int64_t from = std::max(seen.first, p.index_from(row0)), to = std::min(seen.end, p.index_from(row1));
+          const int64_t from = std::max(seen.rows.first, p.index_from(row0)), to = std::min(seen.rows.end, p.index_from(row1));
           if (from >= to) continue;
           const int64_t kernel_row = d.taps[i].kernel * conv_.axes[1].kernel + y.kernel;
           if (tap_row >= 0 && kernel_row != tap_row) continue;
@@ -165,29 +205,20 @@ class ConvWeights final : public CpuProgram {
     }
   }
 
-  // All taps of one row of the kernel. `a` is at input column 0, `b` at output column 0 of the first row.
+  // All taps of one row of the kernel. `a` is at the start of an image row, `b` of a gradient's.
   void add_tap_row(const float* a, const float* b, const Segment* segments, int64_t count, int64_t columns, float* result) const {
-    for (const Phase& w : phases_[2]) {
-      Tile t{.a_step = w.stride * image_.pixel_step(),
-             .b_step = w.step * g_.axes[2],
-             .segments = segments,
-             .segment_count = count,
-             .length = w.count,
-             .c_step = conv_.filters,
-             .accumulate = true};
-      for (size_t first = 0; first < w.taps.size();) {
-        // Taps side by side are rows of one tile.
-        size_t next = first + 1;
-        while (next < w.taps.size() && image_.pixel_step() == conv_.channels && w.taps[next].position == w.taps[next - 1].position + 1 &&
-               w.taps[next].kernel == w.taps[next - 1].kernel + 1)
-          ++next;
-        t.a = a + (w.taps[first].position - image_.first_column()) * image_.pixel_step();
-        t.b = b + w.first * g_.axes[2];
-        t.c = result + w.taps[first].kernel * conv_.channels * conv_.filters;
-        add_rows(t, static_cast<int64_t>(next - first) * conv_.channels, columns);
-        first = next;
-      }
-    }
+    for (const TapRun& run : tap_runs_)
+      add_rows({.a = a + run.a,
+                .b = b + run.b,
+                .a_step = run.a_step,
+                .b_step = run.b_step,
+                .segments = segments,
+                .segment_count = count,
+                .length = run.outputs,
+                .c = result + run.kernel * conv_.channels * conv_.filters,
+                .c_step = conv_.filters,
+                .accumulate = true},
+               run.count * conv_.channels, columns);
   }
 
   void add_rows(Tile t, int64_t rows, int64_t columns) const {
@@ -215,14 +246,20 @@ class ConvWeights final : public CpuProgram {
   }
 
   Conv conv_;
-  Phases phases_;
+  Phases phases_, read_;
   Units units_;
   TileTable tiles_;
   Cut cut_;
   ImageSteps x_, g_;
   ConvImage image_;
   size_t inputs_;
-  int64_t rows_;                                // of the result: taps x channels
+  int64_t rows_;  // of the result: taps x channels
+  // Taps along the width as a tile's rows, and the outputs along the width that they are summed over.
+  struct TapRun {
+    int64_t kernel, count, outputs;
+    int64_t a, b, a_step, b_step;
+  };
+  std::vector<TapRun> tap_runs_;
   std::vector<std::vector<TapRows>> tap_rows_;  // [phase of the rows][tap]
   Epilogue epilogue_;
   WorkerScratch scratch_;

@@ -48,7 +48,8 @@ template <class I, int H, int V, Rows R> void run_tile(const Tile& t) {
         TANDEM_UNROLL for (int p = 0; p < kPointers; ++p) rows[p] += count;
       };
       for (; left >= 4; left -= 4) steps(4);
-      for (; left > 0; --left) steps(1);
+      if (left & 2) steps(2);
+      if (left & 1) steps(1);
     } else {
       const auto steps = [&](int count) __attribute__((always_inline)) {
         TANDEM_UNROLL for (int u = 0; u < count; ++u) {
@@ -57,7 +58,8 @@ template <class I, int H, int V, Rows R> void run_tile(const Tile& t) {
         }
       };
       for (; left >= 4; left -= 4) steps(4);
-      for (; left > 0; --left) steps(1);
+      if (left & 2) steps(2);
+      if (left & 1) steps(1);
     }
   }
   TANDEM_UNROLL for (int i = 0; i < H; ++i) {
