@@ -21,6 +21,12 @@ template <class I, int H, int V, Rows R> void run_tile(const Tile& t) {
       const float* c = t.c + i * t.c_step;
       TANDEM_UNROLL for (int v = 0; v < V; ++v) sum[i][v] = v + 1 < V ? I::load(c + v * I::kLanes) : I::load(c + v * I::kLanes, last);
     }
+  } else {
+    // The place of the result is fetched while the sum goes on: a store that misses would hold up those behind it.
+    constexpr int kVectorsInLine = 16 / I::kLanes;
+    TANDEM_UNROLL for (int i = 0; i < H; ++i) {
+      TANDEM_UNROLL for (int v = 0; v < V; v += kVectorsInLine) __builtin_prefetch(t.c + i * t.c_step + v * I::kLanes, 1);
+    }
   }
   const int64_t a_step = t.a_step, b_step = t.b_step;
   for (int64_t s = 0; s < t.segment_count; ++s) {
