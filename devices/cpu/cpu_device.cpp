@@ -62,7 +62,7 @@ class CpuDevice final : public device::Device {
         log::line(log::Topic::Dispatch, kernel.op->name, ": ", entry.name, reasons);
         return program;
       }
-      reasons += cat("; not ", entry.name, ": ", refusal);
+      if (!refusal.empty()) reasons += cat("; not ", entry.name, ": ", refusal);
     }
     user_error(kernel.op->name, ": the cpu has no kernel for it", reasons);
   }

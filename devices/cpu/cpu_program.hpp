@@ -23,7 +23,7 @@ struct Toolbox {
   int threads = 1;  // of the pool that programs will run on: so many pieces of scratch memory
 };
 
-// An entry of the list. `make` returns nothing and says why when it does not take the kernel.
+// An entry of the list. `make` returns nothing when it does not take the kernel, and says why if the op is one of its own.
 struct KernelEntry {
   const char* name;
   std::shared_ptr<const CpuProgram> (*make)(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace tandem::cpu {
 
@@ -39,6 +40,29 @@ std::vector<Phase> phases(const ConvAxis& a) {
       if (at % a.input_dilation == 0) p.taps.push_back({k, at / a.input_dilation});
     }
     all.push_back(std::move(p));
+  }
+  return all;
+}
+
+std::vector<Phase> split_at_edges(const std::vector<Phase>& phases, int64_t elements) {
+  std::vector<Phase> all;
+  for (const Phase& p : phases) {
+    // Taps are in the order of their positions, so those that meet elements are a range.
+    const auto range = [&](int64_t index) {
+      size_t first = 0, last = p.taps.size();
+      while (first < last && p.taps[first].position + index * p.stride < 0) ++first;
+      while (last > first && p.taps[last - 1].position + index * p.stride >= elements) --last;
+      return std::pair(first, last);
+    };
+    for (int64_t i = 0; i < p.count;) {
+      const auto [first, last] = range(i);
+      int64_t next = i + 1;
+      while (next < p.count && range(next) == std::pair(first, last)) ++next;
+      Phase part{p.first + i * p.step, p.step, next - i, p.stride, {}};
+      for (size_t t = first; t < last; ++t) part.taps.push_back({p.taps[t].kernel, p.taps[t].position + i * p.stride});
+      all.push_back(std::move(part));
+      i = next;
+    }
   }
   return all;
 }

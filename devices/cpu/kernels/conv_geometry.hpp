@@ -48,15 +48,18 @@ struct Phase {
   };
   int64_t first, step, count, stride;
   std::vector<Tap> taps;
-  // Indexes of this phase whose outputs lie in [begin, end).
+  // The first index of this phase whose output is not before this one.
   int64_t index_from(int64_t output) const { return output <= first ? 0 : (output - first + step - 1) / step; }
 };
 std::vector<Phase> phases(const ConvAxis& axis);
+// The same outputs in more phases, each with only the taps that meet the input's elements and none that lie beyond them.
+std::vector<Phase> split_at_edges(const std::vector<Phase>& phases, int64_t elements);
 
-// The first and the last input position that any output of [begin, end) reads; first > last when there is none.
+// The first and the last input position that any output of [begin, end) reads.
 struct Reach {
   int64_t first, last;
-  int64_t count() const { return last - first + 1; }
+  bool empty() const { return first > last; }
+  int64_t count() const { return empty() ? 0 : last - first + 1; }
 };
 Reach reach(const std::vector<Phase>& phases, int64_t begin, int64_t end);
 

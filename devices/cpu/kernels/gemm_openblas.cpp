@@ -132,7 +132,7 @@ template <class T>
 std::shared_ptr<const CpuProgram> make(const codegen::Kernel& kernel, Toolbox& tools, const char* gemm_name, const char* gemv_name,
                                        std::string& refusal) {
   Product p = take_apart(kernel);
-  if (p.work() < kTinyWork) {  // also what is empty
+  if (p.work() < kTinyWork || p.batches == 0) {  // also what is empty
     refusal = cat("too small, ", p.m, "x", p.k, "x", p.n);
     return nullptr;
   }
@@ -161,10 +161,7 @@ std::shared_ptr<const CpuProgram> make(const codegen::Kernel& kernel, Toolbox& t
 }  // namespace
 
 std::shared_ptr<const CpuProgram> make_gemm_openblas(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal) {
-  if (kernel.op->name != "matmul") {
-    refusal = "not a matmul";
-    return nullptr;
-  }
+  if (kernel.op->name != "matmul") return nullptr;
   const DType t = kernel.in[0].dtype, result = (kernel.end ? kernel.end->product : kernel.out[0]).dtype;
   if ((t != DType::F32 && t != DType::F64) || result != t) {
     refusal = cat("takes float32 and float64, not ", name(t == result ? t : result));

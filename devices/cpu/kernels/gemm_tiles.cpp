@@ -4,7 +4,6 @@
 // second-level cache, a panel of x's rows stays in the first, and the tile runs over both. An operand that lies well is not packed when it
 // would be used only a few times.
 #include <algorithm>
-#include <array>
 #include <cstring>
 
 #include "base/text.hpp"
@@ -12,7 +11,7 @@
 #include "epilogue.hpp"
 #include "product.hpp"
 #include "scratch.hpp"
-#include "tile.hpp"
+#include "tile_table.hpp"
 
 namespace tandem::cpu {
 namespace {
@@ -22,12 +21,12 @@ constexpr double kChunkWork = 400e3;     // multiplications a chunk should have 
 constexpr double kChunkDotWork = 65536;  // a product with a vector only reads memory
 constexpr int64_t kWantedChunks = 16;    // as far as there is work: one that is delayed should not delay the whole
 constexpr int64_t kBlockRows = 256, kBlockColumns = 512, kBlockInner = 512;
-constexpr int64_t kPackFromRows = 48;     // of a block: with less, y is read where it lies
-constexpr int64_t kPackFromColumns = 96;  // likewise x
-constexpr int64_t kPanelGap = 16;         // floats between packed rows of x, so that they do not meet in one set of the cache
-
-int64_t parts(int64_t n, int64_t each) { return (n + each - 1) / each; }
-int64_t round_up(int64_t n, int64_t unit) { return parts(n, unit) * unit; }
+constexpr int64_t kPackFromRows = 192;         // of a block: with less, y is read where it lies
+constexpr int64_t kPackFromColumns = 64;       // likewise x
+constexpr int64_t kDirectFloats = 128 * 1024;  // of y that several panels of x meet in turn
+constexpr int64_t kSharedFloats = 64 * 1024;   // of y that several chunks may read, each for itself
+constexpr int64_t kCollidingStep = 1024;       // floats: rows at a multiple of it share few sets of the first cache
+constexpr int64_t kPanelGap = 16;              // floats between packed rows of x, so that they do not meet in one set of the cache
 
 // How a product is cut. Nothing here depends on the number of threads.
 struct Cut {
@@ -50,7 +49,7 @@ Cut cut(const Product& p, const TileSet& set) {
     const bool transposed = p.y.column_step != 1;  // packing y is dear
     if (columns >= 2 * width && (transposed || columns > rows || rows < 2 * height))
       column_cuts *= 2;
-    else if (rows >= (transposed ? 16 : 2) * height)
+    else if (rows >= (transposed ? 16 : 2) * height && (rows >= kBlockRows || p.k * columns <= kSharedFloats))
       row_cuts *= 2;
     else
       break;
@@ -59,10 +58,10 @@ Cut cut(const Product& p, const TileSet& set) {
   c.columns = std::min(p.n, round_up(parts(p.n, column_cuts), width));
   c.row_count = parts(p.m, c.rows);
   c.column_count = parts(p.n, c.columns);
-  c.pack_x = (p.x.column_step != 1 && p.x.row_step != 1) || c.columns >= kPackFromColumns;
+  const bool rows_collide = p.x.column_step == 1 && p.x.row_step % kCollidingStep == 0;
+  c.pack_x = (p.x.column_step != 1 && p.x.row_step != 1) || (rows_collide && c.columns >= kPackFromColumns);
   c.pack_y = p.y.column_step != 1 || c.rows >= kPackFromRows;
-  // Blocks of the sum let packed data stay in the cache; without packing they have no use.
-  c.inner = c.pack_y || c.pack_x ? round_up(parts(p.k, parts(p.k, kBlockInner)), 4) : p.k;
+  c.inner = round_up(parts(p.k, parts(p.k, c.pack_y || c.pack_x ? kBlockInner : kDirectFloats / c.columns)), 4);
   if (c.row_count * c.column_count == 1)
     c.batches_per_chunk = std::clamp<int64_t>(static_cast<int64_t>(kChunkWork / p.work()), 1, std::max<int64_t>(p.batches, 1));
   return c;
@@ -71,16 +70,18 @@ Cut cut(const Product& p, const TileSet& set) {
 class TileGemm final : public CpuProgram {
  public:
   TileGemm(const codegen::Kernel& kernel, Product p, bool swapped, Toolbox& tools)
-      : p_(std::move(p)), set_(tiles(tools.target.wide)), cut_(cut(p_, set_)), inputs_(kernel.in.size()), swapped_(swapped) {
-    most_height_ = static_cast<int>(std::min<int64_t>(set_.most_rows[cut_.vectors], cut_.rows));
-    way_ = p_.x.column_step == 1 ? Rows::Apart : p_.x.row_step == 1 ? Rows::Together : Rows::Apart;
-    for (int v = 1; v <= cut_.vectors; ++v)
-      for (int h = 1; h <= std::min(most_height_, set_.most_rows[v]); ++h)
-        functions_[static_cast<size_t>(v)][static_cast<size_t>(h)] = set_.get(h, v, way_);
+      : p_(std::move(p)),
+        way_(p_.x.column_step != 1 && p_.x.row_step == 1 ? Rows::Together : Rows::Apart),
+        tiles_(cpu::tiles(tools.target.wide), way_),
+        set_(tiles_.set()),
+        cut_(cut(p_, set_)),
+        inputs_(kernel.in.size()),
+        swapped_(swapped),
+        most_height_(std::min(tiles_.most_rows(cut_.vectors), cut_.rows)) {
     block_step_ = round_up(cut_.columns, set_.lanes);
     if (kernel.end) epilogue_ = Epilogue(kernel, swapped ? 1 : block_step_, tools);
     const int64_t y_floats = cut_.pack_y ? cut_.inner * block_step_ : 0;
-    const int64_t x_floats = cut_.pack_x ? (cut_.inner + kPanelGap) * most_height_ : 0;
+    const int64_t x_floats = cut_.pack_x ? (cut_.inner + kPanelGap) * most_height_ + set_.lanes : 0;
     const int64_t block_rows = cut_.inner < p_.k ? cut_.rows : most_height_;
     const int64_t block_floats = epilogue_ ? block_rows * block_step_ : 0;
     x_at_ = round_up(y_floats, 16);
@@ -103,22 +104,26 @@ class TileGemm final : public CpuProgram {
   }
 
  private:
-  // A part of the columns that one tile is wide.
-  int vectors_at(int64_t columns_left) const {
-    const auto needed = static_cast<int>(std::min<int64_t>(parts(columns_left, set_.lanes), cut_.vectors));
-    return needed == 3 ? 2 : needed;
-  }
+  int vectors_at(int64_t columns_left) const { return tiles_.vectors(columns_left, cut_.vectors); }
 
   void pack_y(const float* y, int64_t columns, int64_t length, float* to) const {
+    // Rows as long as they are, so that memory is read in order: a few at a time go to all panels.
+    if (p_.y.column_step == 1) {
+      constexpr int64_t kRowsAtATime = 8;
+      for (int64_t k = 0; k < length; k += kRowsAtATime)
+        for (int64_t j = 0; j < columns;) {
+          const int64_t width = vectors_at(columns - j) * set_.lanes;
+          set_.copy(y + k * p_.y.row_step + j, p_.y.row_step, std::min(width, columns - j), std::min(kRowsAtATime, length - k),
+                    to + j * length + k * width, width);
+          j += width;
+        }
+      return;
+    }
     for (int64_t j = 0; j < columns;) {
       const int64_t width = vectors_at(columns - j) * set_.lanes, used = std::min(width, columns - j);
       const float* from = y + j * p_.y.column_step;
       float* panel = to + j * length;
-      if (p_.y.column_step == 1) {
-        for (int64_t k = 0; k < length; ++k) {
-          std::memcpy(panel + k * width, from + k * p_.y.row_step, static_cast<size_t>(used) * sizeof(float));
-        }
-      } else if (p_.y.row_step == 1) {
+      if (p_.y.row_step == 1) {
         set_.transpose(from, p_.y.column_step, used, length, panel, width);
       } else {
         for (int64_t k = 0; k < length; ++k)
@@ -130,8 +135,7 @@ class TileGemm final : public CpuProgram {
 
   void pack_x(const float* x, int64_t height, int64_t length, float* to) const {
     if (way_ == Rows::Together) {
-      for (int64_t k = 0; k < length; ++k)
-        std::memcpy(to + k * most_height_, x + k * p_.x.column_step, static_cast<size_t>(height) * sizeof(float));
+      set_.copy(x, p_.x.column_step, height, length, to, most_height_);
     } else if (p_.x.column_step == 1) {
       for (int64_t i = 0; i < height; ++i)
         std::memcpy(to + i * x_step(), x + i * p_.x.row_step, static_cast<size_t>(length) * sizeof(float));
@@ -152,9 +156,6 @@ class TileGemm final : public CpuProgram {
     const bool one_pass = cut_.inner >= p_.k;
     float* c = epilogue_ ? buffer : static_cast<float*>(args.pointers[inputs_]) + (batch * p_.m + row0) * p_.n + column0;
     const int64_t c_step = epilogue_ ? block_step_ : p_.n;
-    // Rows in panels of nearly one height.
-    const int64_t panels = parts(rows, most_height_), height = rows / panels, taller = rows % panels;
-
     for (int64_t k = 0; k < p_.k; k += cut_.inner) {
       const int64_t length = std::min(cut_.inner, p_.k - k);
       const float* y_block = y + k * p_.y.row_step;
@@ -162,21 +163,18 @@ class TileGemm final : public CpuProgram {
         pack_y(y_block, columns, length, scratch);
         y_block = scratch;
       }
-      int64_t row = 0;
-      for (int64_t i = 0; i < panels; ++i) {
-        const int64_t h = height + (i < taller ? 1 : 0);
+      for_even_parts(rows, most_height_, [&](int64_t row, int64_t height) {
         const float* x_panel = x + row * p_.x.row_step + k * p_.x.column_step;
         int64_t a_step = way_ == Rows::Apart ? p_.x.row_step : p_.x.column_step;
         if (cut_.pack_x) {
-          pack_x(x_panel, h, length, scratch + x_at_);
+          pack_x(x_panel, height, length, scratch + x_at_);
           x_panel = scratch + x_at_;
           a_step = way_ == Rows::Apart ? x_step() : most_height_;
         }
         float* c_panel = epilogue_ && one_pass ? c : c + row * c_step;
-        tile_row(x_panel, a_step, h, y_block, columns, length, c_panel, c_step, k > 0);
-        if (epilogue_ && k + length == p_.k) finish(args, c_panel, batch * p_.m + row0 + row, h, column0, columns);
-        row += h;
-      }
+        tile_row(x_panel, a_step, height, y_block, columns, length, c_panel, c_step, k > 0);
+        if (epilogue_ && k + length == p_.k) finish(args, c_panel, batch * p_.m + row0 + row, height, column0, columns);
+      });
     }
   }
 
@@ -191,8 +189,8 @@ class TileGemm final : public CpuProgram {
       t.b = y + (cut_.pack_y ? j * length : j);
       t.b_step = cut_.pack_y ? width : p_.y.row_step;
       t.c = c + j;
-      t.last = static_cast<int>(std::min<int64_t>(columns - j, width) - (vectors - 1) * set_.lanes);
-      functions_[static_cast<size_t>(vectors)][static_cast<size_t>(height)](t);
+      t.last = tiles_.last(columns - j, vectors);
+      tiles_.run(height, vectors, t);
       j += width;
     }
   }
@@ -205,13 +203,13 @@ class TileGemm final : public CpuProgram {
   }
 
   Product p_;
+  Rows way_;
+  TileTable tiles_;
   const TileSet& set_;
   Cut cut_;
   size_t inputs_;
   bool swapped_;
-  int most_height_ = 1;
-  Rows way_ = Rows::Apart;
-  std::array<std::array<TileFunction, 17>, kMostVectors + 1> functions_{};
+  int64_t most_height_;
   Epilogue epilogue_;
   int64_t block_step_ = 0, x_at_ = 0, block_at_ = 0;  // floats
   WorkerScratch scratch_;
@@ -276,17 +274,14 @@ class Dots final : public CpuProgram {
 }  // namespace
 
 std::shared_ptr<const CpuProgram> make_gemm_tiles(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal) {
-  if (kernel.op->name != "matmul") {
-    refusal = "not a matmul";
-    return nullptr;
-  }
+  if (kernel.op->name != "matmul") return nullptr;
   const DType in = kernel.in[0].dtype, out = (kernel.end ? kernel.end->product : kernel.out[0]).dtype;
   if (in != DType::F32 || out != DType::F32) {
     refusal = cat("takes float32, not ", name(in != DType::F32 ? in : out));
     return nullptr;
   }
   Product p = take_apart(kernel);
-  if (p.work() < kTinyWork || p.batches == 0) {  // also what is empty
+  if (p.work() * static_cast<double>(p.batches) < kTinyWork) {  // also what is empty
     refusal = cat("too small, ", p.m, "x", p.k, "x", p.n);
     return nullptr;
   }

@@ -28,7 +28,7 @@ struct Tile {
 enum class Rows : uint8_t { Apart, Together };  // of a: k lies at steps of 1, or rows do
 using TileFunction = void (*)(const Tile& tile);
 
-inline constexpr int kMostVectors = 4;
+inline constexpr int kMostVectors = 4, kMostTileRows = 16;
 
 // The code of one instruction set.
 struct TileSet {
@@ -37,6 +37,9 @@ struct TileSet {
   TileFunction (*get)(int rows, int vectors, Rows way);
   // c[i] = a[i * a_step + k] . b[k], summed in a fixed pattern that depends on `length` alone.
   void (*dots)(const float* a, int64_t a_step, const float* b, int64_t rows, int64_t length, float* c);
+  // to[i * step + j] = from[i * from_step + j], a whole number of vectors for each i in turn: what is written beyond `columns` is a later
+  // row's place, or the caller's to spare.
+  void (*copy)(const float* from, int64_t from_step, int64_t columns, int64_t rows, float* to, int64_t step);
   // to[k * step + j] = from[j * from_step + k] for j < columns; rows of `to` are filled up with zeros to `step`.
   void (*transpose)(const float* from, int64_t from_step, int64_t columns, int64_t length, float* to, int64_t step);
 };

@@ -27,6 +27,6 @@ struct Avx2 {
 
 }  // namespace
 
-constinit const TileSet kTilesAvx2 = {Avx2::kLanes, Avx2::kMostRows, find_tile<Avx2>, run_dots<Avx2>, run_transpose<Avx2>};
+constinit const TileSet kTilesAvx2 = {Avx2::kLanes, Avx2::kMostRows, find_tile<Avx2>, run_dots<Avx2>, run_copy<Avx2>, run_transpose<Avx2>};
 
 }  // namespace tandem::cpu

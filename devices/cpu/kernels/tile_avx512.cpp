@@ -19,16 +19,17 @@ struct Avx512 {
   static Vector add(Vector a, Vector b) { return _mm512_add_ps(a, b); }
   static Vector multiply_add(Vector a, Vector b, Vector c) { return _mm512_fmadd_ps(a, b, c); }
   static float total(Vector v) {
-    alignas(64) float x[kLanes];
-    _mm512_store_ps(x, v);
-    for (int half = kLanes / 2; half > 0; half /= 2)
-      for (int i = 0; i < half; ++i) x[i] += x[i + half];
-    return x[0];
+    // Masked forms, because GCC 12 warns of what its own header does in the plain ones.
+    const __m256 half = _mm256_add_ps(_mm512_maskz_extractf32x8_ps(0xff, v, 0), _mm512_maskz_extractf32x8_ps(0xff, v, 1));
+    __m128 x = _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
+    x = _mm_add_ps(x, _mm_movehl_ps(x, x));
+    return _mm_cvtss_f32(_mm_add_ss(x, _mm_shuffle_ps(x, x, 1)));
   }
 };
 
 }  // namespace
 
-constinit const TileSet kTilesAvx512 = {Avx512::kLanes, Avx512::kMostRows, find_tile<Avx512>, run_dots<Avx512>, run_transpose<Avx512>};
+constinit const TileSet kTilesAvx512 = {Avx512::kLanes,   Avx512::kMostRows, find_tile<Avx512>,
+                                        run_dots<Avx512>, run_copy<Avx512>,  run_transpose<Avx512>};
 
 }  // namespace tandem::cpu

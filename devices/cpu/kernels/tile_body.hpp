@@ -21,6 +21,12 @@ template <class I, int H, int V, Rows R> void run_tile(const Tile& t) {
       const float* c = t.c + i * t.c_step;
       TANDEM_UNROLL for (int v = 0; v < V; ++v) sum[i][v] = v + 1 < V ? I::load(c + v * I::kLanes) : I::load(c + v * I::kLanes, last);
     }
+  } else {
+    // The place of the result is fetched while the sum goes on: a store that misses would hold up those behind it.
+    constexpr int kVectorsInLine = 16 / I::kLanes;
+    TANDEM_UNROLL for (int i = 0; i < H; ++i) {
+      TANDEM_UNROLL for (int v = 0; v < V; v += kVectorsInLine) __builtin_prefetch(t.c + i * t.c_step + v * I::kLanes, 1);
+    }
   }
   const int64_t a_step = t.a_step, b_step = t.b_step;
   for (int64_t s = 0; s < t.segment_count; ++s) {
@@ -48,7 +54,8 @@ template <class I, int H, int V, Rows R> void run_tile(const Tile& t) {
         TANDEM_UNROLL for (int p = 0; p < kPointers; ++p) rows[p] += count;
       };
       for (; left >= 4; left -= 4) steps(4);
-      for (; left > 0; --left) steps(1);
+      if (left & 2) steps(2);
+      if (left & 1) steps(1);
     } else {
       const auto steps = [&](int count) __attribute__((always_inline)) {
         TANDEM_UNROLL for (int u = 0; u < count; ++u) {
@@ -57,7 +64,8 @@ template <class I, int H, int V, Rows R> void run_tile(const Tile& t) {
         }
       };
       for (; left >= 4; left -= 4) steps(4);
-      for (; left > 0; --left) steps(1);
+      if (left & 2) steps(2);
+      if (left & 1) steps(1);
     }
   }
   TANDEM_UNROLL for (int i = 0; i < H; ++i) {
@@ -106,6 +114,15 @@ template <class I> void run_dots(const float* a, int64_t a_step, const float* b,
       sum[v] = I::multiply_add(I::load(a + k, mask), I::load(b + k, mask), sum[v]);
     }
     c[i] = I::total(I::add(I::add(sum[0], sum[1]), I::add(sum[2], sum[3])));
+  }
+}
+
+template <class I> void run_copy(const float* from, int64_t from_step, int64_t columns, int64_t rows, float* to, int64_t step) {
+  const int64_t whole = (columns - 1) / I::kLanes * I::kLanes;
+  const auto last = I::mask(static_cast<int>(columns - whole));
+  for (int64_t i = 0; i < rows; ++i, from += from_step, to += step) {
+    for (int64_t j = 0; j < whole; j += I::kLanes) I::store(to + j, I::load(from + j));
+    I::store(to + whole, I::load(from + whole, last));
   }
 }
 

@@ -1,0 +1,50 @@
+// How kernels cover a matrix with tiles: which tile, and in which parts.
+#pragma once
+#include <algorithm>
+#include <array>
+
+#include "tile.hpp"
+
+namespace tandem::cpu {
+
+inline int64_t parts(int64_t n, int64_t each) { return (n + each - 1) / each; }
+inline int64_t round_up(int64_t n, int64_t unit) { return parts(n, unit) * unit; }
+
+// f(begin, size) for as few parts as `most` allows, which are nearly of one size.
+template <class F> void for_even_parts(int64_t n, int64_t most, const F& f) {
+  if (n == 0) return;
+  const int64_t count = parts(n, most), size = n / count, larger = n % count;
+  for (int64_t i = 0, at = 0; i < count; ++i) {
+    const int64_t own = size + (i < larger ? 1 : 0);
+    f(at, own);
+    at += own;
+  }
+}
+
+// The tiles of an instruction set for one way in which rows lie, at hand without a search.
+class TileTable {
+ public:
+  TileTable(const TileSet& set, Rows way) : set_(set) {
+    for (int v = 1; v <= kMostVectors; ++v)
+      for (int h = 1; h <= set.most_rows[v]; ++h) functions_[static_cast<size_t>(v)][static_cast<size_t>(h)] = set.get(h, v, way);
+  }
+  const TileSet& set() const { return set_; }
+  int64_t most_rows(int vectors) const { return set_.most_rows[vectors]; }
+  void run(int64_t rows, int vectors, const Tile& t) const { functions_[static_cast<size_t>(vectors)][static_cast<size_t>(rows)](t); }
+
+  // How many vectors the next tile is wide, of those that exist.
+  int vectors(int64_t columns_left, int most) const {
+    const auto needed = static_cast<int>(std::min<int64_t>(parts(columns_left, set_.lanes), most));
+    return needed == 3 ? 2 : needed;
+  }
+  // What Tile::last is for it.
+  int last(int64_t columns_left, int vectors) const {
+    return static_cast<int>(std::min<int64_t>(columns_left, vectors * set_.lanes) - (vectors - 1) * set_.lanes);
+  }
+
+ private:
+  const TileSet& set_;
+  std::array<std::array<TileFunction, kMostTileRows + 1>, kMostVectors + 1> functions_{};
+};
+
+}  // namespace tandem::cpu
