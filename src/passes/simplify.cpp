@@ -17,6 +17,10 @@ using namespace ir::pattern;
 bool is_whole(const Node& n) { return !is_float(n.types[0].dtype); }
 bool has_sign(const Node& n) { return is_float(n.types[0].dtype) || is_signed(n.types[0].dtype); }
 
+bool is_one_of(std::span<const char* const> names, const Match& m, std::string_view capture) {
+  return std::ranges::find(names, m.node(capture).op->name) != names.end();
+}
+
 // x in the place of the root, which may have a larger shape.
 Expr in_place(const Match& m, const Expr& x) { return x.dims() == m.root().dims() ? x : x.broadcast_to(m.root().dims()); }
 Expr filled(const Match& m, double v) { return m.root().dims().empty() ? m.root().number(v) : m.root().like(v); }
@@ -111,6 +115,11 @@ Expr direct_cast(Match& m) {
 
 constexpr const char* kViews[] = {"reshape", "expand_dims", "squeeze"};
 
+Expr view_of_view(Match& m) {
+  if (!is_one_of(kViews, m, "y")) return {};
+  return Expr(m.builder(), m.node("y").inputs[0]).reshape(m.root().dims());
+}
+
 // A transpose that moves only axes of size 1 leaves every element where it is.
 Expr still_transpose(Match& m) { return is_reshape(m["x"].dims(), permutation(m.node())) ? m["x"].reshape(m.root().dims()) : Expr(); }
 Expr composed_transpose(Match& m) { return m["x"].transpose(composed(permutation(m.node()), permutation(m.node("y")))); }
@@ -177,8 +186,7 @@ std::vector<Rule> movement_rules() {
   for (const char* view : kViews) {
     rules.push_back({cat(view, "-same"), op(view, {x}), [](Match& m) { return m["x"].dims() == m.root().dims() ? m["x"] : Expr(); }});
     rules.push_back({cat(view, "-full"), op(view, {op("full", {x})}), refilled});
-    for (const char* inner : kViews)
-      rules.push_back({cat(view, "-", inner), op(view, {op(inner, {x})}), [](Match& m) { return m["x"].reshape(m.root().dims()); }});
+    rules.push_back({cat(view, "-view"), op(view, {any("y")}), view_of_view});
   }
   for (const char* name : {"max", "min", "prod"}) rules.push_back({cat(name, "-of-one"), op(name, {x}), only_element});
   rules.push_back({"sum-of-one", op("sum", {x}).where(is_whole), only_element});  // of floats it begins with 0, and 0 + -0 is 0
@@ -187,26 +195,23 @@ std::vector<Rule> movement_rules() {
 
 // --- shapes that broadcasting gives anyway -------------------------------------------------------------------------------------
 
-// f(x, full(s)) = f(x, s) where x has the shape of the result already: the filled tensor need not be made.
+// f(x, full(s)) = f(x, s) where x has the shape of the result already: the filled tensor need not be made. Operands keep their sides, for
+// of two NaNs the left one is kept.
 Expr unstretched(Match& m) {
-  if (!(m["x"].dims() == m.root().dims())) return {};
+  static constexpr const char* kStretches[] = {"full", "broadcast_to"};
   const Node n = m.node();
-  const bool is_left = n.inputs[0] == m["y"].value();  // operands keep their sides: of two NaNs the left one is kept
-  return is_left ? m["s"].op(n.op->name, {m["x"]}, n.attrs) : m["x"].op(n.op->name, {m["s"]}, n.attrs);
+  const Expr left = m["x"], right = m["y"];
+  const auto source = [&](const char* capture) { return Expr(m.builder(), m.node(capture).inputs[0]); };
+  if (is_one_of(kStretches, m, "y") && left.dims() == m.root().dims()) return left.op(n.op->name, {source("y")}, n.attrs);
+  if (is_one_of(kStretches, m, "x") && right.dims() == m.root().dims()) return source("x").op(n.op->name, {right}, n.attrs);
+  return {};
 }
 
 std::vector<Rule> broadcast_rules() {
   std::vector<Rule> rules;
-  for (const char* stretch : {"full", "broadcast_to"}) {
-    const P x = any("x"), y = op(stretch, {any("s")}).as("y");
-    for (const char* name :
-         {"add", "multiply", "maximum", "minimum", "equal", "not_equal", "logical_and", "logical_or"})  // in either order
-      rules.push_back({cat(name, "-", stretch), op(name, {x, y}), unstretched});
-    for (const char* name : {"subtract", "divide", "power", "less", "less_equal", "greater", "greater_equal"}) {
-      rules.push_back({cat(name, "-", stretch, "-left"), op(name, {y, x}), unstretched});
-      rules.push_back({cat(name, "-", stretch, "-right"), op(name, {x, y}), unstretched});
-    }
-  }
+  for (const char* name : {"add", "subtract", "multiply", "divide", "maximum", "minimum", "power", "equal", "not_equal", "less",
+                           "less_equal", "greater", "greater_equal", "logical_and", "logical_or"})
+    rules.push_back({cat(name, "-stretched"), op(name, {any("x"), any("y")}), unstretched});
   return rules;
 }
 
