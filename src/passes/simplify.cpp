@@ -120,6 +120,12 @@ Expr view_of_view(Match& m) {
   return Expr(m.builder(), m.node("y").inputs[0]).reshape(m.root().dims());
 }
 
+Expr view_of_constant(Match& m) {
+  Literal c = m.literal("c");
+  c.shape = tandem::bind(m.root().dims(), {});
+  return {m.builder(), m.builder().constant(std::move(c))};
+}
+
 // A transpose that moves only axes of size 1 leaves every element where it is.
 Expr still_transpose(Match& m) { return is_reshape(m["x"].dims(), permutation(m.node())) ? m["x"].reshape(m.root().dims()) : Expr(); }
 Expr composed_transpose(Match& m) { return m["x"].transpose(composed(permutation(m.node()), permutation(m.node("y")))); }
@@ -156,7 +162,6 @@ Expr refilled(Match& m) { return m["x"].op("full", {{"shape", m.root().dims()}})
 
 std::vector<Rule> movement_rules() {
   const P x = any("x");
-  const P scalar = x.where([](const Node& n) { return n.types[0].dims.empty(); });
   std::vector<Rule> rules = {
       {"cast-same", op("cast", {x}), [](Match& m) { return m["x"].dtype() == m.root().dtype() ? m["x"] : Expr(); }},
       {"cast-cast", op("cast", {op("cast", {x}).as("y")}), direct_cast},
@@ -166,7 +171,11 @@ std::vector<Rule> movement_rules() {
       {"broadcast-same", op("broadcast_to", {x}), [](Match& m) { return m["x"].dims() == m.root().dims() ? m["x"] : Expr(); }},
       {"broadcast-broadcast", op("broadcast_to", {op("broadcast_to", {x})}), [](Match& m) { return m["x"].broadcast_to(m.root().dims()); }},
       {"broadcast-full", op("broadcast_to", {op("full", {x})}), refilled},
-      {"broadcast-scalar", op("broadcast_to", {scalar}), refilled},
+      {"broadcast-one", op("broadcast_to", {x}),
+       [](Match& m) {
+         const bool is_one = std::ranges::all_of(m["x"].dims(), [](const Dim& d) { return d.is(1); });
+         return is_one ? m["x"].reshape({}).op("full", {{"shape", m.root().dims()}}) : Expr();
+       }},
       {"full-scalar", op("full", {x}), [](Match& m) { return m.root().dims().empty() ? m["x"] : Expr(); }},
       {"flip-flip", op("flip", {op("flip", {x}).as("y")}),
        [](Match& m) {
@@ -187,33 +196,30 @@ std::vector<Rule> movement_rules() {
     rules.push_back({cat(view, "-same"), op(view, {x}), [](Match& m) { return m["x"].dims() == m.root().dims() ? m["x"] : Expr(); }});
     rules.push_back({cat(view, "-full"), op(view, {op("full", {x})}), refilled});
     rules.push_back({cat(view, "-view"), op(view, {any("y")}), view_of_view});
+    rules.push_back({cat(view, "-constant"), op(view, {constant("c")}), view_of_constant});
   }
   for (const char* name : {"max", "min", "prod"}) rules.push_back({cat(name, "-of-one"), op(name, {x}), only_element});
   rules.push_back({"sum-of-one", op("sum", {x}).where(is_whole), only_element});  // of floats it begins with 0, and 0 + -0 is 0
   return rules;
 }
 
-// --- shapes that broadcasting gives anyway -------------------------------------------------------------------------------------
+// --- broadcasts go down ----------------------------------------------------------------------------------------------------------
 
-// f(x, full(s)) = f(x, s) where x has the shape of the result already: the filled tensor need not be made. Operands keep their sides, for
-// of two NaNs the left one is kept.
+// f(x, full(s)) = f(x, s), stretched behind f where x alone does not give the shape: nothing is computed more than once, and the stretched
+// tensor need not be made.
 Expr unstretched(Match& m) {
-  static constexpr const char* kStretches[] = {"full", "broadcast_to"};
   const Node n = m.node();
-  const Expr left = m["x"], right = m["y"];
-  const auto source = [&](const char* capture) { return Expr(m.builder(), m.node(capture).inputs[0]); };
-  if (is_one_of(kStretches, m, "y") && left.dims() == m.root().dims()) return left.op(n.op->name, {source("y")}, n.attrs);
-  if (is_one_of(kStretches, m, "x") && right.dims() == m.root().dims()) return source("x").op(n.op->name, {right}, n.attrs);
-  return {};
+  std::vector<Value> operands = n.inputs;
+  for (Value& v : operands) {
+    const Node& operand = m.builder().graph().node(v);
+    if (operand.op->name == "full" || operand.op->name == "broadcast_to") v = operand.inputs[0];
+  }
+  if (operands == n.inputs) return {};
+  const Expr result(m.builder(), m.builder().node(*n.op, operands, n.attrs).front());
+  return in_place(m, result);
 }
 
-std::vector<Rule> broadcast_rules() {
-  std::vector<Rule> rules;
-  for (const char* name : {"add", "subtract", "multiply", "divide", "maximum", "minimum", "power", "equal", "not_equal", "less",
-                           "less_equal", "greater", "greater_equal", "logical_and", "logical_or"})
-    rules.push_back({cat(name, "-stretched"), op(name, {any("x"), any("y")}), unstretched});
-  return rules;
-}
+std::vector<Rule> broadcast_rules() { return {{"unstretched", elementwise(), unstretched}}; }
 
 // --- matrix products -----------------------------------------------------------------------------------------------------------
 // The same products in the same order as the row says. A library may have routines of its own for each way an operand lies, which add

@@ -80,7 +80,9 @@ std::vector<Case> movement_cases() {
       {"broadcast-broadcast",
        "  %2 = broadcast_to(%0; shape=[2,4,67]) : E[2,4,67]\n  %9 = broadcast_to(%2; shape=[3,2,4,67]) : E[3,2,4,67]"},
       {"broadcast-full", constant("3") + "  %3 = full(%2; shape=[1,67]) : E[1,67]\n  %9 = broadcast_to(%3; shape=[4,67]) : " + t},
-      {"broadcast-scalar", constant("3") + "  %9 = broadcast_to(%2; shape=[4,67]) : " + t},
+      {"broadcast-one", constant("3") + "  %9 = broadcast_to(%2; shape=[4,67]) : " + t},
+      {"broadcast-one",
+       "  %2 = slice(%0; start=[0,0], limit=[1,1], step=[1,1]) : E[1,1]\n  %9 = broadcast_to(%2; shape=[2,3,67]) : E[2,3,67]"},
       {"full-scalar", constant("3") + "  %3 = full(%2; shape=[]) : E[]\n  %9 = add(%0, %3) : " + t},
       {"flip-flip", "  %2 = flip(%0; axis=[-1]) : " + t + "\n  %9 = flip(%2; axis=[1]) : " + t},
       {"slice-everything", "  %2 = slice(%0; start=[0,0], limit=[4,67], step=[1,1]) : " + t + "\n  %9 = negative(%2) : " + t},
@@ -93,6 +95,9 @@ std::vector<Case> movement_cases() {
       {"reshape-full", constant("3") + "  %3 = full(%2; shape=[4,67]) : " + t + "\n  %9 = reshape(%3; shape=[268]) : E[268]"},
       {"expand_dims-full", constant("3") + "  %3 = full(%2; shape=[4]) : E[4]\n  %9 = expand_dims(%3; axis=[0]) : E[1,4]"},
       {"squeeze-full", constant("3") + "  %3 = full(%2; shape=[4,1]) : E[4,1]\n  %9 = squeeze(%3; axis=none) : E[4]"},
+      {"reshape-constant", "  %2 = constant(; value=E[2]{3,4}) : E[2]\n  %9 = reshape(%2; shape=[2,1]) : E[2,1]"},
+      {"expand_dims-constant", "  %2 = constant(; value=E[2]{3,4}) : E[2]\n  %9 = expand_dims(%2; axis=[0]) : E[1,2]"},
+      {"squeeze-constant", "  %2 = constant(; value=E[2,1]{3,4}) : E[2,1]\n  %9 = squeeze(%2; axis=none) : E[2]"},
       {"reshape-view", "  %2 = reshape(%0; shape=[268]) : E[268]\n  %9 = reshape(%2; shape=[67,4]) : E[67,4]"},
       {"reshape-view", "  %2 = expand_dims(%0; axis=[0]) : E[1,4,67]\n  %9 = reshape(%2; shape=[67,4]) : E[67,4]"},
       {"reshape-view",
@@ -123,7 +128,7 @@ std::vector<Case> stretch_cases() {
       for (const std::string operands : {"(%3, %0)", "(%0, %3)"}) {
         const std::string from = stretch == "full" ? constant(types == kBools ? "true" : "3")
                                                    : "  %2 = slice(%1; start=[0,0], limit=[1,67], step=[1,1]) : E[1,67]\n";
-        cases.push_back({op + "-stretched",
+        cases.push_back({"unstretched",
                          from + "  %3 = " + stretch + "(%2; shape=[4,67]) : E[4,67]\n  %9 = " + op + operands + " : " + result + "[4,67]",
                          types});
       }
@@ -133,6 +138,16 @@ std::vector<Case> stretch_cases() {
   for (const char* op : {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}) add(op, "bool", some);
   for (const char* op : {"logical_and", "logical_or"}) add(op, "bool", kBools);
   add("divide", "E", kFloats);
+  // Nothing but stretched operands: the result is stretched.
+  cases.push_back({"unstretched",
+                   "  %2 = slice(%1; start=[0,0], limit=[1,67], step=[1,1]) : E[1,67]\n  %3 = broadcast_to(%2; shape=[4,67]) : E[4,67]\n"
+                   "  %9 = exp(%3) : E[4,67]",
+                   kFloats});
+  cases.push_back(
+      {"unstretched",
+       "  %2 = slice(%1; start=[0,0], limit=[1,67], step=[1,1]) : E[1,67]\n  %3 = slice(%0; start=[0,0], limit=[4,1], step=[1,1]) "
+       ": E[4,1]\n  %4 = broadcast_to(%2; shape=[4,67]) : E[4,67]\n  %5 = broadcast_to(%3; shape=[4,67]) : E[4,67]\n"
+       "  %6 = less(%4, %5) : bool[4,67]\n  %9 = where(%6, %4, %5) : E[4,67]"});
   return cases;
 }
 
