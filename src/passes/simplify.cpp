@@ -208,15 +208,18 @@ std::vector<Rule> movement_rules() {
 // f(x, full(s)) = f(x, s), stretched behind f where x alone does not give the shape: nothing is computed more than once, and the stretched
 // tensor need not be made.
 Expr unstretched(Match& m) {
-  const Node n = m.node();
-  std::vector<Value> operands = n.inputs;
+  const Graph& g = m.builder().graph();
+  std::vector<Value> operands = g.node(m.root().value()).inputs;
+  bool is_stretched = false;
   for (Value& v : operands) {
-    const Node& operand = m.builder().graph().node(v);
-    if (operand.op->name == "full" || operand.op->name == "broadcast_to") v = operand.inputs[0];
+    const Node& operand = g.node(v);
+    if (operand.op->name != "full" && operand.op->name != "broadcast_to") continue;
+    v = operand.inputs[0];
+    is_stretched = true;
   }
-  if (operands == n.inputs) return {};
-  const Expr result(m.builder(), m.builder().node(*n.op, operands, n.attrs).front());
-  return in_place(m, result);
+  if (!is_stretched) return {};
+  const Node n = m.node();
+  return in_place(m, Expr(m.builder(), m.builder().node(*n.op, operands, n.attrs).front()));
 }
 
 std::vector<Rule> broadcast_rules() { return {{"unstretched", elementwise(), unstretched}}; }
