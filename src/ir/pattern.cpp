@@ -11,7 +11,7 @@ namespace tandem::ir::pattern {
 struct PatternNode {
   enum class Kind : uint8_t { Any, Op, Constant };
   Kind kind = Kind::Any;
-  std::string op;
+  std::string op;  // empty: any op with a body
   bool has_operands = false;
   std::vector<P> in;
   std::string capture;
@@ -71,7 +71,7 @@ class Matcher {
 
   bool matches_node(const PatternNode& p, Value v) const {
     const Node& n = graph_.node(v);
-    if (p.kind == Kind::Op && (n.op->name != p.op || v.out != 0)) return false;
+    if (p.kind == Kind::Op && ((p.op.empty() ? !n.op->body : n.op->name != p.op) || v.out != 0)) return false;
     if (p.kind == Kind::Op && p.has_operands && n.inputs.size() != p.in.size()) return false;
     if (p.kind == Kind::Constant && (n.op->name != "constant" || (p.has_value && !has_value(n, p.value)))) return false;
     return std::ranges::all_of(p.conditions, [&](const auto& holds) { return holds(n); });
@@ -154,7 +154,7 @@ class Round {
   Value replaced(Value v) {
     const Node& n = builder_.graph().node(v);
     if (v.out != 0 || n.types.size() != 1) return v;
-    for (size_t i : rules_.about(n.op->name)) {
+    for (size_t i : rules_.about(*n.op)) {
       const Rule& rule = rules_.rules()[i];
       Matcher matcher(builder_.graph());
       if (!matcher.match(rule.pattern, v)) continue;
@@ -207,6 +207,7 @@ P P::where(std::function<bool(const Node&)> holds) const {
 }
 
 P any(std::string_view capture) { return made({.kind = Kind::Any, .capture = std::string(capture)}); }
+P elementwise() { return made({.kind = Kind::Op}); }
 P op(std::string_view name) { return made({.kind = Kind::Op, .op = std::string(name)}); }
 P op(std::string_view name, std::vector<P> in) {
   return made({.kind = Kind::Op, .op = std::string(name), .has_operands = true, .in = std::move(in)});
@@ -228,18 +229,27 @@ RuleSet::RuleSet(std::string name, std::vector<Rule> rules)
   for (const Rule& r : rules_)
     TANDEM_CHECK(r.rewrite && r.pattern && r.pattern->kind == Kind::Op, "rule '", r.name, "' of '", name_,
                  "' needs the pattern of an op and a rewrite");
-  for (size_t i = 0; i < rules_.size(); ++i) by_op_[rules_[i].pattern->op].push_back(i);
+  for (size_t i = 0; i < rules_.size(); ++i) {
+    const std::string& op = rules_[i].pattern->op;
+    (op.empty() ? elementwise_ : by_op_[op]).push_back(i);
+  }
+  // Matching asks again whether an op is elementwise, so the lists may hold these rules for any op.
+  for (auto& [op, about] : by_op_) {
+    about.insert(about.end(), elementwise_.begin(), elementwise_.end());
+    std::ranges::sort(about);
+  }
 }
 
-std::span<const size_t> RuleSet::about(std::string_view op) const {
-  const auto found = by_op_.find(op);
-  return found == by_op_.end() ? std::span<const size_t>() : found->second;
+std::span<const size_t> RuleSet::about(const OpDef& op) const {
+  const auto found = by_op_.find(op.name);
+  return found == by_op_.end() ? elementwise_ : found->second;
 }
 
 void RuleSet::check(const OpTable& table) const {
   if (checked_.load(std::memory_order_relaxed) == &table) return;
   for (const Rule& r : rules_)
-    if (!table.find(r.pattern->op)) internal_error("rule '", r.name, "' is about the op '", r.pattern->op, "', which is not in the table");
+    if (!r.pattern->op.empty() && !table.find(r.pattern->op))
+      internal_error("rule '", r.name, "' is about the op '", r.pattern->op, "', which is not in the table");
   checked_.store(&table, std::memory_order_relaxed);
 }
 

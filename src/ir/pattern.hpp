@@ -40,6 +40,7 @@ class P {
 P any(std::string_view capture = "");            // any value; the same name twice means the same value twice
 P op(std::string_view name);                     // the op, whatever its operands
 P op(std::string_view name, std::vector<P> in);  // the op of exactly these operands, in either order where it is commutative
+P elementwise();                                 // any op whose row has a body
 P constant(std::string_view capture = "");       // a constant node
 P constant_value(double v);                      // a constant without axes of this value; for floats 0 and -0 are two values
 
@@ -73,15 +74,16 @@ class RuleSet {
   RuleSet(std::string name, std::vector<Rule> rules);
   const std::string& name() const { return name_; }
   const std::vector<Rule>& rules() const { return rules_; }
-  std::span<const size_t> about(std::string_view op) const;  // the rules whose pattern is of this op, in order
-  void check(const OpTable& table) const;                    // InternalError when a rule is about an op that is not there
-  uint64_t hits(std::string_view rule) const;                // InternalError when there is no such rule
+  std::span<const size_t> about(const OpDef& op) const;  // the rules that may apply to it, in order
+  void check(const OpTable& table) const;                // InternalError when a rule is about an op that is not there
+  uint64_t hits(std::string_view rule) const;            // InternalError when there is no such rule
   void count(size_t rule) const { hits_[rule].fetch_add(1, std::memory_order_relaxed); }
 
  private:
   std::string name_;
   std::vector<Rule> rules_;
-  std::unordered_map<std::string_view, std::vector<size_t>> by_op_;
+  std::vector<size_t> elementwise_;                                  // rules about any elementwise op
+  std::unordered_map<std::string_view, std::vector<size_t>> by_op_;  // with those, where there are others
   std::unique_ptr<std::atomic<uint64_t>[]> hits_;
   mutable std::atomic<const OpTable*> checked_{nullptr};  // the last table that was found to have all the ops
 };

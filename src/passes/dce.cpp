@@ -47,7 +47,9 @@ ir::Graph without_inputs(ir::Graph g, const Flags& keep) {
     place[i] = static_cast<int32_t>(out.nodes.size());
     ir::Node& n = out.nodes.emplace_back(std::move(g.nodes[i]));
     n.inputs = moved(std::move(n.inputs));
-    if (n.op->name == "input") n.attrs.set("index", static_cast<int64_t>(out.inputs.size())), out.inputs.push_back({place[i], 0});
+    if (n.op->name != "input") continue;
+    n.attrs.set("index", static_cast<int64_t>(out.inputs.size()));
+    out.inputs.push_back({place[i], 0});
   }
   out.outputs = moved(g.outputs);
   return out;

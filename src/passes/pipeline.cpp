@@ -40,10 +40,15 @@ class Pipeline {
     ++step_;
     if (optional && disabled(name)) return *this;
     const auto start = std::chrono::steady_clock::now();
-    graph_ = pass(graph_);
+    ir::Graph after = pass(graph_);
     const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-    log::line(log::Topic::Pass, name, ": ", graph_.nodes.size(), " nodes, ", ms, " ms");
-    if (verifying()) ir::verify(table_, graph_, stage);
+    log::line(log::Topic::Pass, name, ": ", after.nodes.size(), " nodes, ", ms, " ms");
+    if (verifying()) {
+      ir::verify(table_, after, stage);
+      TANDEM_CHECK(after.input_types() == graph_.input_types() && after.output_types() == graph_.output_types(), "I4: the pass '", name,
+                   "' changed the inputs or outputs of graph '", graph_.name, "'");
+    }
+    graph_ = std::move(after);
     dump(number_, step_, name, graph_);
     return *this;
   }

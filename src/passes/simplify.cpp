@@ -17,6 +17,10 @@ using namespace ir::pattern;
 bool is_whole(const Node& n) { return !is_float(n.types[0].dtype); }
 bool has_sign(const Node& n) { return is_float(n.types[0].dtype) || is_signed(n.types[0].dtype); }
 
+bool is_one_of(std::span<const char* const> names, const Match& m, std::string_view capture) {
+  return std::ranges::find(names, m.node(capture).op->name) != names.end();
+}
+
 // x in the place of the root, which may have a larger shape.
 Expr in_place(const Match& m, const Expr& x) { return x.dims() == m.root().dims() ? x : x.broadcast_to(m.root().dims()); }
 Expr filled(const Match& m, double v) { return m.root().dims().empty() ? m.root().number(v) : m.root().like(v); }
@@ -111,6 +115,17 @@ Expr direct_cast(Match& m) {
 
 constexpr const char* kViews[] = {"reshape", "expand_dims", "squeeze"};
 
+Expr view_of_view(Match& m) {
+  if (!is_one_of(kViews, m, "y")) return {};
+  return Expr(m.builder(), m.node("y").inputs[0]).reshape(m.root().dims());
+}
+
+Expr view_of_constant(Match& m) {
+  Literal c = m.literal("c");
+  c.shape = tandem::bind(m.root().dims(), {});
+  return {m.builder(), m.builder().constant(std::move(c))};
+}
+
 // A transpose that moves only axes of size 1 leaves every element where it is.
 Expr still_transpose(Match& m) { return is_reshape(m["x"].dims(), permutation(m.node())) ? m["x"].reshape(m.root().dims()) : Expr(); }
 Expr composed_transpose(Match& m) { return m["x"].transpose(composed(permutation(m.node()), permutation(m.node("y")))); }
@@ -147,7 +162,6 @@ Expr refilled(Match& m) { return m["x"].op("full", {{"shape", m.root().dims()}})
 
 std::vector<Rule> movement_rules() {
   const P x = any("x");
-  const P scalar = x.where([](const Node& n) { return n.types[0].dims.empty(); });
   std::vector<Rule> rules = {
       {"cast-same", op("cast", {x}), [](Match& m) { return m["x"].dtype() == m.root().dtype() ? m["x"] : Expr(); }},
       {"cast-cast", op("cast", {op("cast", {x}).as("y")}), direct_cast},
@@ -157,7 +171,11 @@ std::vector<Rule> movement_rules() {
       {"broadcast-same", op("broadcast_to", {x}), [](Match& m) { return m["x"].dims() == m.root().dims() ? m["x"] : Expr(); }},
       {"broadcast-broadcast", op("broadcast_to", {op("broadcast_to", {x})}), [](Match& m) { return m["x"].broadcast_to(m.root().dims()); }},
       {"broadcast-full", op("broadcast_to", {op("full", {x})}), refilled},
-      {"broadcast-scalar", op("broadcast_to", {scalar}), refilled},
+      {"broadcast-one", op("broadcast_to", {x}),
+       [](Match& m) {
+         const bool is_one = std::ranges::all_of(m["x"].dims(), [](const Dim& d) { return d.is(1); });
+         return is_one ? m["x"].reshape({}).op("full", {{"shape", m.root().dims()}}) : Expr();
+       }},
       {"full-scalar", op("full", {x}), [](Match& m) { return m.root().dims().empty() ? m["x"] : Expr(); }},
       {"flip-flip", op("flip", {op("flip", {x}).as("y")}),
        [](Match& m) {
@@ -177,38 +195,34 @@ std::vector<Rule> movement_rules() {
   for (const char* view : kViews) {
     rules.push_back({cat(view, "-same"), op(view, {x}), [](Match& m) { return m["x"].dims() == m.root().dims() ? m["x"] : Expr(); }});
     rules.push_back({cat(view, "-full"), op(view, {op("full", {x})}), refilled});
-    for (const char* inner : kViews)
-      rules.push_back({cat(view, "-", inner), op(view, {op(inner, {x})}), [](Match& m) { return m["x"].reshape(m.root().dims()); }});
+    rules.push_back({cat(view, "-view"), op(view, {any("y")}), view_of_view});
+    rules.push_back({cat(view, "-constant"), op(view, {constant("c")}), view_of_constant});
   }
   for (const char* name : {"max", "min", "prod"}) rules.push_back({cat(name, "-of-one"), op(name, {x}), only_element});
   rules.push_back({"sum-of-one", op("sum", {x}).where(is_whole), only_element});  // of floats it begins with 0, and 0 + -0 is 0
   return rules;
 }
 
-// --- shapes that broadcasting gives anyway -------------------------------------------------------------------------------------
+// --- broadcasts go down ----------------------------------------------------------------------------------------------------------
 
-// f(x, full(s)) = f(x, s) where x has the shape of the result already: the filled tensor need not be made.
+// f(x, full(s)) = f(x, s), stretched behind f where x alone does not give the shape: nothing is computed more than once, and the stretched
+// tensor need not be made.
 Expr unstretched(Match& m) {
-  if (!(m["x"].dims() == m.root().dims())) return {};
+  const Graph& g = m.builder().graph();
+  std::vector<Value> operands = g.node(m.root().value()).inputs;
+  bool is_stretched = false;
+  for (Value& v : operands) {
+    const Node& operand = g.node(v);
+    if (operand.op->name != "full" && operand.op->name != "broadcast_to") continue;
+    v = operand.inputs[0];
+    is_stretched = true;
+  }
+  if (!is_stretched) return {};
   const Node n = m.node();
-  const bool is_left = n.inputs[0] == m["y"].value();  // operands keep their sides: of two NaNs the left one is kept
-  return is_left ? m["s"].op(n.op->name, {m["x"]}, n.attrs) : m["x"].op(n.op->name, {m["s"]}, n.attrs);
+  return in_place(m, Expr(m.builder(), m.builder().node(*n.op, operands, n.attrs).front()));
 }
 
-std::vector<Rule> broadcast_rules() {
-  std::vector<Rule> rules;
-  for (const char* stretch : {"full", "broadcast_to"}) {
-    const P x = any("x"), y = op(stretch, {any("s")}).as("y");
-    for (const char* name :
-         {"add", "multiply", "maximum", "minimum", "equal", "not_equal", "logical_and", "logical_or"})  // in either order
-      rules.push_back({cat(name, "-", stretch), op(name, {x, y}), unstretched});
-    for (const char* name : {"subtract", "divide", "power", "less", "less_equal", "greater", "greater_equal"}) {
-      rules.push_back({cat(name, "-", stretch, "-left"), op(name, {y, x}), unstretched});
-      rules.push_back({cat(name, "-", stretch, "-right"), op(name, {x, y}), unstretched});
-    }
-  }
-  return rules;
-}
+std::vector<Rule> broadcast_rules() { return {{"unstretched", elementwise(), unstretched}}; }
 
 // --- matrix products -----------------------------------------------------------------------------------------------------------
 // The same products in the same order as the row says. A library may have routines of its own for each way an operand lies, which add

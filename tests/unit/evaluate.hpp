@@ -54,7 +54,7 @@ struct Array {
   }
   static Array of(const ir::Literal& l) {
     Array a(l.dtype, l.shape);
-    std::memcpy(a.bytes.data(), l.bytes->data(), a.bytes.size());
+    a.bytes = *l.bytes;
     return a;
   }
 };

@@ -80,7 +80,9 @@ std::vector<Case> movement_cases() {
       {"broadcast-broadcast",
        "  %2 = broadcast_to(%0; shape=[2,4,67]) : E[2,4,67]\n  %9 = broadcast_to(%2; shape=[3,2,4,67]) : E[3,2,4,67]"},
       {"broadcast-full", constant("3") + "  %3 = full(%2; shape=[1,67]) : E[1,67]\n  %9 = broadcast_to(%3; shape=[4,67]) : " + t},
-      {"broadcast-scalar", constant("3") + "  %9 = broadcast_to(%2; shape=[4,67]) : " + t},
+      {"broadcast-one", constant("3") + "  %9 = broadcast_to(%2; shape=[4,67]) : " + t},
+      {"broadcast-one",
+       "  %2 = slice(%0; start=[0,0], limit=[1,1], step=[1,1]) : E[1,1]\n  %9 = broadcast_to(%2; shape=[2,3,67]) : E[2,3,67]"},
       {"full-scalar", constant("3") + "  %3 = full(%2; shape=[]) : E[]\n  %9 = add(%0, %3) : " + t},
       {"flip-flip", "  %2 = flip(%0; axis=[-1]) : " + t + "\n  %9 = flip(%2; axis=[1]) : " + t},
       {"slice-everything", "  %2 = slice(%0; start=[0,0], limit=[4,67], step=[1,1]) : " + t + "\n  %9 = negative(%2) : " + t},
@@ -93,19 +95,22 @@ std::vector<Case> movement_cases() {
       {"reshape-full", constant("3") + "  %3 = full(%2; shape=[4,67]) : " + t + "\n  %9 = reshape(%3; shape=[268]) : E[268]"},
       {"expand_dims-full", constant("3") + "  %3 = full(%2; shape=[4]) : E[4]\n  %9 = expand_dims(%3; axis=[0]) : E[1,4]"},
       {"squeeze-full", constant("3") + "  %3 = full(%2; shape=[4,1]) : E[4,1]\n  %9 = squeeze(%3; axis=none) : E[4]"},
-      {"reshape-reshape", "  %2 = reshape(%0; shape=[268]) : E[268]\n  %9 = reshape(%2; shape=[67,4]) : E[67,4]"},
-      {"reshape-expand_dims", "  %2 = expand_dims(%0; axis=[0]) : E[1,4,67]\n  %9 = reshape(%2; shape=[67,4]) : E[67,4]"},
-      {"reshape-squeeze",
+      {"reshape-constant", "  %2 = constant(; value=E[2]{3,4}) : E[2]\n  %9 = reshape(%2; shape=[2,1]) : E[2,1]"},
+      {"expand_dims-constant", "  %2 = constant(; value=E[2]{3,4}) : E[2]\n  %9 = expand_dims(%2; axis=[0]) : E[1,2]"},
+      {"squeeze-constant", "  %2 = constant(; value=E[2,1]{3,4}) : E[2,1]\n  %9 = squeeze(%2; axis=none) : E[2]"},
+      {"reshape-view", "  %2 = reshape(%0; shape=[268]) : E[268]\n  %9 = reshape(%2; shape=[67,4]) : E[67,4]"},
+      {"reshape-view", "  %2 = expand_dims(%0; axis=[0]) : E[1,4,67]\n  %9 = reshape(%2; shape=[67,4]) : E[67,4]"},
+      {"reshape-view",
        "  %2 = reshape(%0; shape=[1,268]) : E[1,268]\n  %3 = negative(%2) : E[1,268]\n  %4 = squeeze(%3; axis=[0]) : E[268]\n  "
        "%9 = reshape(%4; shape=[67,4]) : E[67,4]"},
-      {"expand_dims-reshape", "  %2 = reshape(%0; shape=[268]) : E[268]\n  %9 = expand_dims(%2; axis=[1]) : E[268,1]"},
-      {"expand_dims-expand_dims", "  %2 = expand_dims(%0; axis=[0]) : E[1,4,67]\n  %9 = expand_dims(%2; axis=[0]) : E[1,1,4,67]"},
-      {"expand_dims-squeeze",
+      {"expand_dims-view", "  %2 = reshape(%0; shape=[268]) : E[268]\n  %9 = expand_dims(%2; axis=[1]) : E[268,1]"},
+      {"expand_dims-view", "  %2 = expand_dims(%0; axis=[0]) : E[1,4,67]\n  %9 = expand_dims(%2; axis=[0]) : E[1,1,4,67]"},
+      {"expand_dims-view",
        "  %2 = reshape(%0; shape=[1,268]) : E[1,268]\n  %3 = negative(%2) : E[1,268]\n  %4 = squeeze(%3; axis=[0]) : "
        "E[268]\n  %9 = expand_dims(%4; axis=[1]) : E[268,1]"},
-      {"squeeze-reshape", "  %2 = reshape(%0; shape=[1,268]) : E[1,268]\n  %9 = squeeze(%2; axis=none) : E[268]"},
-      {"squeeze-expand_dims", "  %2 = expand_dims(%0; axis=[0,1]) : E[1,1,4,67]\n  %9 = squeeze(%2; axis=[0]) : E[1,4,67]"},
-      {"squeeze-squeeze",
+      {"squeeze-view", "  %2 = reshape(%0; shape=[1,268]) : E[1,268]\n  %9 = squeeze(%2; axis=none) : E[268]"},
+      {"squeeze-view", "  %2 = expand_dims(%0; axis=[0,1]) : E[1,1,4,67]\n  %9 = squeeze(%2; axis=[0]) : E[1,4,67]"},
+      {"squeeze-view",
        "  %2 = reshape(%0; shape=[1,1,268]) : E[1,1,268]\n  %3 = negative(%2) : E[1,1,268]\n  %4 = squeeze(%3; axis=[0]) : "
        "E[1,268]\n  %9 = squeeze(%4; axis=[0]) : E[268]"},
       {"max-of-one", "  %2 = reshape(%0; shape=[268,1]) : E[268,1]\n  %9 = max(%2; axis=[1], keepdims=false) : E[268]"},
@@ -115,28 +120,34 @@ std::vector<Case> movement_cases() {
   };
 }
 
+// One operand is stretched to the shape that the other one has anyway, on either side.
 std::vector<Case> stretch_cases() {
   std::vector<Case> cases;
-  const auto add = [&](const std::string& op, const std::string& suffix, bool is_left, const std::string& result,
-                       std::vector<std::string> types) {
-    for (const std::string stretch : {"full", "broadcast_to"}) {
-      const std::string call = op + (is_left ? "(%3, %0)" : "(%0, %3)");
-      const std::string from = stretch == "full" ? constant(types == kBools ? "true" : "3")
-                                                 : "  %2 = slice(%1; start=[0,0], limit=[1,67], step=[1,1]) : E[1,67]\n";
-      cases.push_back({op + "-" + stretch + suffix,
-                       from + "  %3 = " + stretch + "(%2; shape=[4,67]) : E[4,67]\n  %9 = " + call + " : " + result + "[4,67]", types});
-    }
+  const auto add = [&](const std::string& op, const std::string& result, const std::vector<std::string>& types) {
+    for (const std::string stretch : {"full", "broadcast_to"})
+      for (const std::string operands : {"(%3, %0)", "(%0, %3)"}) {
+        const std::string from = stretch == "full" ? constant(types == kBools ? "true" : "3")
+                                                   : "  %2 = slice(%1; start=[0,0], limit=[1,67], step=[1,1]) : E[1,67]\n";
+        cases.push_back({"unstretched",
+                         from + "  %3 = " + stretch + "(%2; shape=[4,67]) : E[4,67]\n  %9 = " + op + operands + " : " + result + "[4,67]",
+                         types});
+      }
   };
   const std::vector<std::string> some = {"float32", "float16", "int32"};
-  for (const char* op : {"add", "multiply", "maximum", "minimum"})
-    for (const bool is_left : {true, false}) add(op, "", is_left, "E", some);
-  for (const char* op : {"equal", "not_equal"}) add(op, "", true, "bool", some);
-  for (const char* op : {"logical_and", "logical_or"}) add(op, "", false, "bool", kBools);
-  for (const char* op : {"subtract", "power", "divide"})
-    for (const bool is_left : {true, false})
-      add(op, is_left ? "-left" : "-right", is_left, "E", std::string(op) == "divide" ? kFloats : some);
-  for (const char* op : {"less", "less_equal", "greater", "greater_equal"})
-    for (const bool is_left : {true, false}) add(op, is_left ? "-left" : "-right", is_left, "bool", some);
+  for (const char* op : {"add", "subtract", "multiply", "maximum", "minimum", "power"}) add(op, "E", some);
+  for (const char* op : {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}) add(op, "bool", some);
+  for (const char* op : {"logical_and", "logical_or"}) add(op, "bool", kBools);
+  add("divide", "E", kFloats);
+  // Nothing but stretched operands: the result is stretched.
+  cases.push_back({"unstretched",
+                   "  %2 = slice(%1; start=[0,0], limit=[1,67], step=[1,1]) : E[1,67]\n  %3 = broadcast_to(%2; shape=[4,67]) : E[4,67]\n"
+                   "  %9 = exp(%3) : E[4,67]",
+                   kFloats});
+  cases.push_back(
+      {"unstretched",
+       "  %2 = slice(%1; start=[0,0], limit=[1,67], step=[1,1]) : E[1,67]\n  %3 = slice(%0; start=[0,0], limit=[4,1], step=[1,1]) "
+       ": E[4,1]\n  %4 = broadcast_to(%2; shape=[4,67]) : E[4,67]\n  %5 = broadcast_to(%3; shape=[4,67]) : E[4,67]\n"
+       "  %6 = less(%4, %5) : bool[4,67]\n  %9 = where(%6, %4, %5) : E[4,67]"});
   return cases;
 }
 

@@ -1,7 +1,7 @@
 // The whole pipeline: the same bits with and without it, for random graphs and for every row and its gradient; and time that grows
 // with the graph, not faster.
 #include <algorithm>
-#include <chrono>
+#include <ctime>
 #include <optional>
 
 #include "passes_support.hpp"
@@ -126,11 +126,15 @@ TEST(Pipeline, EveryRowAndItsGradientKeepTheirBits) {
   EXPECT_GT(compared, 400);
 }
 
+// Of processor time, the least of a few tries: other programs are not what is measured.
 double seconds(const Graph& g) {
-  const auto start = std::chrono::steady_clock::now();
-  const Graph after = run_pipeline(table(), g);
-  EXPECT_GT(after.nodes.size(), 0u);
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  double least = 1e9;
+  for (int i = 0; i < 3; ++i) {
+    const std::clock_t start = std::clock();
+    EXPECT_GT(run_pipeline(table(), g).nodes.size(), 0u);
+    least = std::min(least, static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC);
+  }
+  return least;
 }
 
 Graph chain(int length) {
@@ -152,11 +156,9 @@ Graph wide(int width) {
 
 TEST(Pipeline, TimeGrowsLikeTheGraph) {
   for (const auto& [make, what] : {std::pair{&chain, "chain"}, std::pair{&wide, "wide"}}) {
-    double small = 1e9;
-    for (int i = 0; i < 3; ++i) small = std::min(small, seconds(make(5000)));
-    const double large = seconds(make(50000));
+    const double small = seconds(make(5000)), large = seconds(make(50000));
     RecordProperty(what, cat(large));
-    EXPECT_LT(large, 40 * small + 0.5) << what << ": " << small << " s, then " << large << " s for ten times as many nodes";
+    EXPECT_LT(large, 30 * small + 0.3) << what << ": " << small << " s, then " << large << " s for ten times as many nodes";
   }
 }
 
