@@ -45,7 +45,8 @@ class Measurement:
     def __init__(self):
         self.runs, self.machine = {}, {}
 
-    def take(self, works, names, rounds, quick, progress):
+    def take(self, works, names, rounds, quick, progress, keep):
+        """Runs everything, `rounds` times, and calls keep() after each run."""
         failed, start, done, total = set(), time.monotonic(), 0, rounds * len(works) * len(names)
         with tempfile.TemporaryDirectory(prefix="tandem_bench_") as cache:
             for _ in range(rounds):
@@ -60,6 +61,7 @@ class Measurement:
                     try:  # a cache of its own for each work, so that its first run starts without kernels
                         run = engines.run(engine, work, options, progress, f"[{done}/{total}{left}] {work} on {engine}", f"{cache}/{work}")
                         self.runs.setdefault((work, engine), []).append(run)
+                        keep()
                     except engines.Failure as failure:
                         failed.add((work, engine))
                         self.runs.pop((work, engine), None)
@@ -73,18 +75,20 @@ def main():
         sys.exit(1 if check.check(arguments.works, progress) else 0)
     names = engines.available(arguments.engines, progress)
     found = Measurement()
+
+    def keep():  # after each run: half an hour's numbers must not be lost with the process
+        if arguments.json:
+            rows = report.summary(found.runs, found.machine)
+            pathlib.Path(arguments.json).write_text(json.dumps(rows, indent=1) + "\n")
+
     try:
-        found.take(arguments.works, names, 1 if arguments.quick else arguments.rounds, arguments.quick, progress)
+        found.take(arguments.works, names, 1 if arguments.quick else arguments.rounds, arguments.quick, progress, keep)
     except KeyboardInterrupt:
         progress.say("interrupted; this is what there is so far")
     rows = report.summary(found.runs, found.machine)
     if not rows:
         sys.exit("nothing was measured")
     print(report.text(rows, found.machine))
-    if arguments.json:
-        with open(arguments.json, "w", encoding="utf-8") as file:
-            json.dump(rows, file, indent=1)
-            file.write("\n")
     if arguments.write:
         command = shlex.join(["./dev", "bench", *sys.argv[1:]])
         (engines.ROOT / "docs" / "performance.md").write_text(report.markdown(rows, found.machine, command))
