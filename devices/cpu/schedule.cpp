@@ -9,8 +9,7 @@ namespace {
 using ir::Prim;
 using ir::Scalar;
 
-constexpr int64_t kTile = 64;            // columns: a line of memory holds several rows' elements, and all lines stay in the first cache
-constexpr double kUnrollBelowCost = 16;  // longer elements keep the processor busy by themselves
+constexpr int64_t kTile = 64;  // columns: a line of memory holds several rows' elements, and all lines stay in the first cache
 
 struct Survey {
   std::unordered_set<const ir::ScalarNode*> seen;
@@ -68,7 +67,6 @@ Schedule schedule(const codegen::LoopKernel& k, int lanes) {
       for (const Scalar& e : r.element) elements.visit(e);
       for (const Scalar& c : r.combine) elements.visit(c);
       s.work_per_column += elements.cost + 1;
-      if (elements.cost > kUnrollBelowCost) s.unroll = 1;
     }
     return s;
   }
@@ -93,10 +91,9 @@ Schedule schedule(const codegen::LoopKernel& k, int lanes) {
     const double across = outputs == 0 || uneven ? 1e30 : lane_cost(elements.loads, outputs - 1, axes, s.columns, lanes);
     const double along = reduces == 0 ? 1e30 : lane_cost(elements.loads, axes - 1, axes, k.reduce_extents.back(), lanes) * 1.01;
     s.mode = along < across ? Mode::Along : Mode::Across;
-    Survey combination;
-    for (const Scalar& c : k.loops.reduction->combine) combination.visit(c);
+    // By length alone, so that what is added to what does not depend on what was fused (I10).
     const int64_t length = s.mode == Mode::Along ? k.reduce_extents.back() : s.columns;
-    if (elements.cost + combination.cost <= kUnrollBelowCost && length >= int64_t{kMostUnroll} * lanes) s.unroll = kMostUnroll;
+    if (length >= int64_t{kMostUnroll} * lanes) s.unroll = kMostUnroll;
     if (s.mode == Mode::Across) s.column_unit = int64_t{lanes} * s.unroll;
   }
   s.work_per_column = survey.cost + 1 + repeats * (elements.cost + 1);

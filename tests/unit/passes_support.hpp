@@ -55,6 +55,15 @@ inline std::vector<Literal> special_inputs(const Graph& g, uint64_t seed) {
   return in;
 }
 
+// A pass that does not run while this lives.
+class Without {
+ public:
+  explicit Without(const char* pass) { setenv("TANDEM_DISABLE_PASS", pass, 1); }
+  ~Without() { unsetenv("TANDEM_DISABLE_PASS"); }
+  Without(const Without&) = delete;
+  Without& operator=(const Without&) = delete;
+};
+
 // The graph's results on a device, with no pass but those already made.
 inline std::vector<Literal> results(const Graph& g, std::string_view device, const std::vector<Literal>& in) {
   engine::Engine& e = testing::engine_on(device);
