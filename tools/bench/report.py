@@ -24,9 +24,12 @@ def memory_rate(machine, mib):
 
 
 def floor_ms(run, machine):
-    """No step can take less: its products at the speed of the best product there is, its optimizer's traffic at the memory's speed."""
+    """No step can take less: the multiply-adds of its products at the cores' peak, its optimizer's traffic at the memory's speed.
+
+    The peak and not the best matrix product: it is the same whether or not other programs keep the cores busy.
+    """
     state_mib = run["weights"] * OPTIMIZER_STATE_BYTES / 2**20
-    return 1e3 * (run["flops"] / (machine["gemm_gflops"] * 1e9) + run["weights"] * OPTIMIZER_TRAFFIC_BYTES / memory_rate(machine, state_mib))
+    return 1e3 * (run["flops"] / (machine["fma_gflops"] * 1e9) + run["weights"] * OPTIMIZER_TRAFFIC_BYTES / memory_rate(machine, state_mib))
 
 
 def summary(runs, machine):
@@ -112,6 +115,6 @@ def markdown(rows, machine, command):
         *[f"- {line}" for line in ratios(rows)], "",
         "How to read it: the best pass of all rounds, each in a process of its own, and by how much the worst pass was slower. `x tandem` is that",
         "engine's time over Tandem's. The first step includes tracing and compiling; in brackets with a warm cache of kernels on disk. The floor",
-        "is the arithmetic of the step's products at the speed of the best matrix product that was measured on the spot, plus Adam's memory traffic.",
+        "is the arithmetic of the step's products at the cores' peak, plus Adam's memory traffic, both at speeds that were measured on the spot.",
         "Keras runs `fit` and shuffles the rows, as is its default; Tandem's program takes consecutive rows and copies none. The losses differ",
         "by the random weights; `./dev bench --check` compares them from equal ones.", ""])
