@@ -28,7 +28,7 @@ unsigned bit_of(std::string_view topic) {
   for (size_t i = 0; i < kTopicNames.size(); ++i)
     if (kTopicNames[i] == topic) return 1u << i;
   // Not an error: a typing mistake in a debugging aid must not stop the program.
-  write_line("log", cat("TANDEM_LOG: unknown topic \"", topic, "\" (known: dispatch, plan, pass, cache, compile)"));
+  write_line("log", cat("TANDEM_LOG: unknown topic \"", topic, "\" (known: dispatch, plan, pass, cache, compile, step)"));
   return 0;
 }
 

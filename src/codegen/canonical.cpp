@@ -51,7 +51,9 @@ class Canonicalizer {
     if (loops_.reduction) {
       ir::Reduction r;
       r.extents = reduce_dims_;
-      for (const Scalar& s : loops_.reduction->element) r.element.push_back(value(s));
+      // Nothing is loaded where there is nothing: code may load what does not vary before it enters a loop that has no turns.
+      const bool empty = std::find(extents_.begin() + static_cast<std::ptrdiff_t>(outputs_), extents_.end(), 0) != extents_.end();
+      for (const Scalar& s : empty ? loops_.reduction->identity : loops_.reduction->element) r.element.push_back(value(s));
       r.identity = loops_.reduction->identity;
       r.combine = loops_.reduction->combine;
       if (loops_.reduction->limit) r.limit = index(loops_.reduction->limit);
@@ -59,11 +61,15 @@ class Canonicalizer {
     }
     for (const ir::Reduction& row : loops_.row_reductions) {
       ir::Reduction r = row;
-      for (Scalar& s : r.element) s = value(s);
+      for (Scalar& s : r.element = empty_rows() ? row.identity : row.element) s = value(s);
       k.loops.row_reductions.push_back(std::move(r));
     }
     k.loops.row_results = loops_.row_results;
-    for (const Scalar& s : loops_.results) k.loops.results.push_back(value(s));
+    for (size_t o = 0; o < loops_.results.size(); ++o) {
+      const bool whole = o + static_cast<size_t>(loops_.row_results) < loops_.results.size();
+      const Scalar& s = loops_.results[o];
+      k.loops.results.push_back(whole && empty_rows() ? ir::constant(s.dtype(), 0) : value(s));
+    }
     k.key = ir::str(k.loops);
     k.key += cat(" in ", k.inputs.size());  // outputs come behind the inputs, also behind one that is not read
     for (DType t : k.outputs) k.key += cat(" ->", name(t));
@@ -71,6 +77,8 @@ class Canonicalizer {
   }
 
  private:
+  bool empty_rows() const { return !loops_.row_reductions.empty() && extents_[outputs_ - 1] == 0; }
+
   struct Group {
     std::vector<size_t> axes;  // old axes, outermost first, that became one
     int64_t extent;

@@ -78,8 +78,8 @@ class Machine {
 
   void run() {
     outputs_ = count(source_.extents);
-    if (outputs_ == 0) return;
     if (!loops_.row_reductions.empty()) return rows();
+    if (outputs_ == 0) return;
     if (!loops_.reduction) return map();
     if (loops_.scan_axis >= 0) return scan();
     const int64_t reduced = count(source_.reduce_extents);
@@ -323,7 +323,8 @@ class Machine {
         f(e, n);
       }
     };
-    for (int64_t row = 0; row < outputs_ / length; ++row) {
+    const int64_t row_count = count(outer_extents);
+    for (int64_t row = 0; row < row_count; ++row) {
       set_point(outer, outer_extents, row, kLanes);
       for (const RowPhase& p : rows_) {
         run(p.identity, 1);
@@ -344,6 +345,7 @@ class Machine {
         run(results_, n);
         store(n, [&](int64_t i) { return row * length + e + i; }, 0, whole);
       });
+      run(results_, 1);  // also when the row is empty
       store(1, [&](int64_t) { return row; }, whole);
     }
   }

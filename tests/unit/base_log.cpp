@@ -51,7 +51,7 @@ TEST_F(LogTest, UnknownTopicIsSaidOnceAndPassedOver) {
   switch_on("plann,cache");
   const bool cache = enabled(Topic::Cache), plan = enabled(Topic::Plan);
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
-            "[tandem log] TANDEM_LOG: unknown topic \"plann\" (known: dispatch, plan, pass, cache, compile)\n");
+            "[tandem log] TANDEM_LOG: unknown topic \"plann\" (known: dispatch, plan, pass, cache, compile, step)\n");
   EXPECT_TRUE(cache);
   EXPECT_FALSE(plan);
 }

@@ -111,6 +111,19 @@ TEST(Fuse, SymbolsStaySymbols) {
   EXPECT_EQ(g.output_types()[0].str(), "float32[b,8]");
 }
 
+TEST(Fuse, RowsMayTurnOutEmpty) {
+  Made m;
+  const Value x = m.input({4, Dim::symbol("b")});
+  const ir::Attrs along{{"axis", ir::Ints{1}}, {"keepdims", true}};
+  const Value e = m.b.op("exp", {x}), sum = m.b.op("sum", {e}, along);
+  const Graph before = m.b.finish({m.b.op("divide", {e, sum}), m.b.op("log", {sum})});
+  const Graph after = fuse(table(), before);
+  EXPECT_EQ(form(after), "row");
+  const std::vector<Literal> in{Literal::of(DType::F32, {4, 0}, nullptr)};
+  for (const char* device : {"cpu", "ref"})
+    testing::expect_same_bits(results(after, device, in), results(before, device, in), device);
+}
+
 // a -> reduction -> c, and a -> c: a and c must not be one kernel around the reduction.
 TEST(Fuse, NothingRunsBothBeforeAndAfterSomethingElse) {
   Made m;

@@ -70,7 +70,7 @@ Stage compile_stage(const codegen::LoopKernel& loops, Toolbox& tools) {
 
 void run_stage(const Stage& s, void* const* pointers, ThreadPool& pool) {
   const int64_t rows = s.schedule.rows, columns = s.schedule.columns;
-  if (rows == 0 || columns == 0) return;
+  if (rows == 0 || (columns == 0 && s.schedule.mode != Mode::Row)) return;
   if (s.schedule.column_tile > 0 && columns > s.schedule.column_tile) return run_strips(s, pointers, pool);
   const double work = s.schedule.work();
   if (work < kParallelWork || pool.threads() == 1) return s.function(pointers, s.params.data(), 0, rows, 0, columns);
