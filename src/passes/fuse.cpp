@@ -303,7 +303,10 @@ class Fuser {
     if (is_row(n, rows)) {
       Dims space = rows;
       space.push_back(l.reduction->extents[0]);
-      for (int32_t g : candidates(nodes)) {
+      std::vector<int32_t> homes = candidates(nodes);
+      for (int32_t g : siblings(n))  // another walk over the same rows will do as well
+        if (group(g).form == Form::Row && std::ranges::find(homes, g) == homes.end()) homes.push_back(g);
+      for (int32_t g : homes) {
         const bool fitting = (group(g).form == Form::Row || group(g).form == Form::Map) && group(g).space == space;
         if (!fitting || !has_room(g, nodes) || !keeps_order(g, nodes)) continue;
         if (!std::ranges::all_of(nodes, [&](int32_t m) { return reads_row_elements(g, m, reader_dims(m)); })) continue;

@@ -93,6 +93,15 @@ TEST(Fuse, SoftmaxIsOneKernel) {
   }
 }
 
+TEST(Fuse, ReductionsOfTheSameRowsWalkTogether) {
+  Made m;
+  const Value x = m.input({11, 70});
+  const Value place = m.b.op("argmax", {x}, {{"axis", int64_t{1}}}), sum = m.b.op("sum", {x}, {{"axis", ir::Ints{1}}});
+  const Graph g = m.fused({m.b.op("negative", {sum}), m.b.op("add", {place, place})});
+  EXPECT_EQ(kernels(g), 1u);
+  EXPECT_EQ(form(g), "row");
+}
+
 TEST(Fuse, AReductionTakesWhatItAloneReadsAndWhatFollows) {
   Made m;
   const Value x = m.input({40, 6}), y = m.input({40, 6}), z = m.input({6});
