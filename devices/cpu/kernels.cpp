@@ -10,6 +10,7 @@ std::span<const KernelEntry> kernel_list() {
       {"gemm/openblas", make_gemm_openblas},
       {"conv/tiles", make_conv_forward},
       {"conv_weights/tiles", make_conv_weights},
+      {"concatenate/copy", make_concatenate},
       {"linalg/lapack", make_lapack},
       {"generated", make_generated},
       {"host", make_host_routine},

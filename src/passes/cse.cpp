@@ -23,8 +23,26 @@ class Merger {
 
  private:
   std::vector<ir::Value> mapped(std::vector<ir::Value> values) const {
-    for (ir::Value& v : values) v.node = place_[static_cast<size_t>(v.node)];
+    for (ir::Value& v : values) {
+      v.node = place_[static_cast<size_t>(v.node)];
+      if (const auto twins = twins_.find(v.node); twins != twins_.end()) v.out = twins->second[static_cast<size_t>(v.out)];
+    }
     return values;
+  }
+
+  // A scan that gives the same value of each step twice: readers of the second take the first.
+  void find_twins(const ir::Node& scan, int32_t place) {
+    const std::vector<ir::Value>& results = scan.attrs.get<ir::Graphs>("functions").at(0)->outputs;
+    const auto carries = static_cast<size_t>(scan.attrs.get<int64_t>("carries"));
+    std::vector<int32_t> first(results.size());
+    bool any = false;
+    for (size_t k = 0; k < results.size(); ++k) {
+      first[k] = static_cast<int32_t>(k);
+      for (size_t j = carries; k >= carries && j < k && first[k] == static_cast<int32_t>(k); ++j)
+        if (results[j] == results[k]) first[k] = static_cast<int32_t>(j);
+      any = any || first[k] != static_cast<int32_t>(k);
+    }
+    if (any) twins_.emplace(place, std::move(first));
   }
 
   int32_t add(const ir::Node& original) {
@@ -36,6 +54,7 @@ class Merger {
       if (same(out_.nodes[static_cast<size_t>(at->second)], n)) return at->second;
     const auto place = static_cast<int32_t>(out_.nodes.size());
     by_hash_.emplace(h, place);
+    if (n.op->name == "scan") find_twins(n, place);
     out_.nodes.push_back(std::move(n));
     return place;
   }
@@ -55,6 +74,7 @@ class Merger {
 
   ir::Graph out_;
   std::vector<int32_t> place_;
+  std::unordered_map<int32_t, std::vector<int32_t>> twins_;  // by new node: for each result, the first that is equal to it
   std::unordered_multimap<size_t, int32_t> by_hash_;
 };
 

@@ -130,24 +130,35 @@ class Fuser {
     }
   }
 
-  // One operation on a tensor that is in memory anyway, such as x - mean: whoever reads it may as well read the tensor.
+  // One operation on a tensor that is in memory anyway, such as x - mean: whoever reads it may as well read the tensor. So may those who
+  // share a map of such tensors among them, each element going to one, such as the parts of a sum.
   bool free_cheap_maps() {
     bool any = false;
     for (int32_t n = 0; n < count(); ++n) {
       if (kind(n) != Kind::Map || !node(n).op->body || is_output_[static_cast<size_t>(n)]) continue;
-      if (users_[static_cast<size_t>(n)].size() < 2 || !is_cheap(composer_.loops(n).results[0])) continue;
-      int32_t whole = -1, wholes = 0;
+      if (users_[static_cast<size_t>(n)].size() < 2) continue;
+      int32_t wholes = 0;
+      bool in_memory = true;
       const Dim size = product(dims(n));
       for (const Access& a : accesses_[static_cast<size_t>(n)])
         if (product(g_.type(a.value).dims) == size) {
-          whole = a.value.node;
+          in_memory = in_memory && is_in_memory(a.value.node);
           ++wholes;
         }
-      if (wholes != 1 || !is_in_memory(whole)) continue;
+      const bool cheap = wholes == 1 && is_cheap(composer_.loops(n).results[0]);
+      if (!in_memory || wholes == 0 || (!cheap && !is_shared_out(n))) continue;
       kinds_[static_cast<size_t>(n)] = Kind::Free;
       any = true;
     }
     return any;
+  }
+  bool is_shared_out(int32_t n) const {
+    Dim read = 0;
+    for (int32_t u : users_[static_cast<size_t>(n)]) {
+      if (kind(u) != Kind::Map) return false;
+      read = read + product(dims(u));
+    }
+    return read == product(dims(n));
   }
   static bool is_cheap(const Scalar& s) {
     const auto is_leaf = [](const Scalar& x) { return x->in.empty() || x->prim == Prim::Load; };

@@ -132,6 +132,15 @@ std::string Slot::str() const {
   return base == Base::Arena ? cat("arena+", offset, ":", bytes) : cat(kNames[static_cast<int>(base)], index, "+", offset, ":", bytes);
 }
 
+namespace {
+std::string indented(const std::string& lines) {
+  std::string text = "    ";
+  for (const char c : lines) text += c == '\n' ? std::string("\n    ") : std::string(1, c);
+  text.resize(text.size() - 4);
+  return text;
+}
+}  // namespace
+
 std::string Plan::str() const {
   std::string text = cat("plan: ", steps.size(), " steps, arena ", arena_bytes, " bytes\n");
   for (size_t i = 0; i < steps.size(); ++i) {
@@ -144,6 +153,7 @@ std::string Plan::str() const {
     for (const Slot& w : s.writes) text += cat(" ", w);
     if (s.scratch.bytes) text += cat(" scratch ", s.scratch);
     text += "\n";
+    for (const auto& body : s.bodies) text += indented(body->str());
   }
   return text;
 }
