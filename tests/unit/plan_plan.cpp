@@ -6,6 +6,7 @@
 
 #include "ir/builder.hpp"
 #include "ops/table.hpp"
+#include "passes/pipeline.hpp"
 #include "plan/plan.hpp"
 
 namespace tandem::plan {
@@ -92,6 +93,59 @@ TEST(Plan, AnUpdateHappensInPlaceOfItsVariable) {
   const Plan p = make_plan({b.finish({b.op("subtract", {v, g})}), ref(), {}, {}, {0}});
   EXPECT_EQ(p.donated[0], 0);
   EXPECT_EQ(p.steps[0].writes[0].base, Slot::Base::Input);
+  verify(p);
+}
+
+// Momentum: both new values lie where the old ones did, in one kernel that reads all before it writes.
+TEST(Plan, AFusedUpdateOverwritesAllItsState) {
+  ir::Builder b(ops::table());
+  const ir::Value w = input(b), m = input(b), g = input(b);
+  const ir::Value next_m = b.op("add", {m, g}), next_w = b.op("subtract", {w, next_m});
+  const ir::Graph graph = passes::fuse(ops::table(), b.finish({next_w, next_m}));
+  const Plan p = make_plan({graph, ref(), {}, {}, {0, 1}});
+  ASSERT_EQ(p.steps.size(), 1u);
+  EXPECT_EQ(p.donated, (std::vector<int32_t>{0, 1}));
+  EXPECT_EQ(p.arena_bytes, 0u);
+  verify(p);
+}
+
+TEST(Plan, ReadersOfStateRunBeforeItIsOverwritten) {
+  ir::Builder b(ops::table());
+  const ir::Value v = input(b), g = input(b);
+  const ir::Value next = b.op("subtract", {v, g}), reader = b.op("sin", {v});  // traced in the other order
+  const Plan p = make_plan({b.finish({next, reader}), ref(), {}, {}, {0, -1}});
+  EXPECT_EQ(p.donated[0], 0);
+  EXPECT_EQ(p.steps[0].writes[0].base, Slot::Base::Output);
+  verify(p);
+}
+
+// Two variables that take each other's value: whichever is written first, the other reads what is gone, so one is not in place.
+TEST(Plan, StateThatChangesPlacesIsNotOverwrittenBlindly) {
+  ir::Builder b(ops::table());
+  const ir::Value x = input(b), y = input(b);
+  const Plan p = make_plan({b.finish({b.op("sin", {y}), b.op("cos", {x})}), ref(), {}, {}, {0, 1}});
+  EXPECT_LE((p.donated[0] >= 0) + (p.donated[1] >= 0), 1);
+  verify(p);
+}
+
+TEST(Plan, MovementIsAWayToWalk) {
+  ir::Builder b(ops::table());
+  const ir::Value x = input(b, {4, 16}), y = input(b, {4, 8});
+  const ir::Value part = b.op("slice", {x}, {{"start", ir::Ints{0, 8}}, {"limit", ir::Ints{4, 16}}, {"step", ir::Ints{1, 1}}});
+  const Plan p = make_plan({b.finish({b.op("matmul", {b.op("transpose", {part}), y})}), ref(), {}, {}});
+  ASSERT_EQ(p.steps.size(), 1u);
+  EXPECT_EQ(p.steps[0].reads[0].shift, 8 * sizeof(float));
+  verify(p);
+}
+
+TEST(Plan, WhatFreesMemoryRunsAsSoonAsItCan) {
+  ir::Builder b(ops::table());
+  const ir::Value x = input(b, {64, 64});
+  std::vector<ir::Value> big, sums;
+  for (int i = 0; i < 4; ++i) big.push_back(b.op("multiply", {x, b.scalar(DType::F32, i + 2)}));
+  for (ir::Value v : big) sums.push_back(b.op("sum", {v}, {{"axis", ir::Ints{0}}}));
+  const Plan p = make_plan({b.finish(sums), ref(), {}, {}});
+  EXPECT_LT(p.arena_bytes, 2 * 64 * 64 * sizeof(float));  // one product at a time
   verify(p);
 }
 
