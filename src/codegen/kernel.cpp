@@ -26,8 +26,8 @@ int64_t block_count(const ir::Loops& loops, const Bindings& bindings) {
 }
 
 // Shifts output axes by one to make room for the block axis in front, and reduce axis 0 to its place within the block.
-Scalar blocked(const Scalar& s, int outputs, int64_t block) {
-  return ir::rewrite(s, [&](const Scalar& x) -> Scalar {
+std::vector<Scalar> blocked(const std::vector<Scalar>& elements, int outputs, int64_t block) {
+  return ir::rewrite(elements, [&](const Scalar& x) -> Scalar {
     if (x->prim != ir::Prim::Axis) return {};
     const Scalar moved = ir::axis(x->index + 1);
     if (x->index != outputs) return moved;
@@ -46,7 +46,7 @@ void split(Kernel& k, const ir::Loops& loops, const Bindings& bindings, int64_t 
   partial.extents.insert(partial.extents.begin(), Dim(blocks));
   partial.reduction = r;
   partial.reduction->extents[0] = Dim(block);
-  for (Scalar& e : partial.reduction->element) e = blocked(e, outputs, block);
+  partial.reduction->element = blocked(r.element, outputs, block);
   partial.reduction->limit =
       ir::min(ir::constant_int(DType::I64, block), ir::constant_int(DType::I64, first) - ir::axis(0) * ir::constant_int(DType::I64, block));
   for (size_t c = 0; c < r.element.size(); ++c) partial.results.push_back(ir::acc(static_cast<int>(c), r.element[c].dtype()));
@@ -131,10 +131,9 @@ void add_stages(Kernel& k, const ir::Loops& loops, const Bindings& bindings) {
 
 ir::Loops bound_loops(ir::Loops l, const Bindings& bindings) {
   for (Dim& d : l.extents) d = Dim(d.eval(bindings));
-  for (Scalar& r : l.results)
-    r = ir::rewrite(r, [&](const Scalar& x) -> Scalar {
-      return x->prim == ir::Prim::Extent ? ir::constant_int(DType::I64, x->dim.eval(bindings)) : Scalar();
-    });
+  l.results = ir::rewrite(l.results, [&](const Scalar& x) -> Scalar {
+    return x->prim == ir::Prim::Extent ? ir::constant_int(DType::I64, x->dim.eval(bindings)) : Scalar();
+  });
   return l;
 }
 

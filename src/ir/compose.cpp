@@ -113,6 +113,22 @@ Loops compose_end(const Graph& body) {
   return l;
 }
 
+// One node for each distinct expression in all of the loops: what two results have in common is computed once.
+Loops shared(Loops l) {
+  std::vector<Scalar*> places;
+  const auto add = [&](std::vector<Scalar>& list) {
+    for (Scalar& s : list) places.push_back(&s);
+  };
+  if (l.reduction) add(l.reduction->element);
+  for (Reduction& r : l.row_reductions) add(r.element);
+  add(l.results);
+  std::vector<Scalar> roots;
+  for (const Scalar* s : places) roots.push_back(*s);
+  roots = share(roots);
+  for (size_t i = 0; i < places.size(); ++i) *places[i] = roots[i];
+  return l;
+}
+
 Loops compose_map(const Graph& body) {
   Composer c(body, body_inputs(body));
   Loops l;
@@ -208,10 +224,10 @@ int32_t product_node(const Graph& body) {
 
 Loops compose(const Graph& body, Form form) {
   switch (form) {
-    case Form::Map: return compose_map(body);
-    case Form::Reduce: return compose_reduce(body);
-    case Form::Row: return compose_row(body);
-    case Form::End: return compose_end(body);
+    case Form::Map: return shared(compose_map(body));
+    case Form::Reduce: return shared(compose_reduce(body));
+    case Form::Row: return shared(compose_row(body));
+    case Form::End: return shared(compose_end(body));
   }
   internal_error("no such form");
 }

@@ -97,8 +97,6 @@ TEST(OpTable, FindsAndSuggests) {
   EXPECT_EQ(error_of<UserError>([&] { t.at("completely_else"); }), "no op is called 'completely_else'");
   EXPECT_EQ(t.all().at(2)->name, "add");
   EXPECT_EQ(t.at("add").id, 2);
-  
-  
 }
 
 TEST(OpTable, RefusesIncompleteRows) {

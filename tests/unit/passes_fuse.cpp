@@ -129,8 +129,7 @@ TEST(Fuse, RowsMayTurnOutEmpty) {
   const Graph after = fuse(table(), before);
   EXPECT_EQ(form(after), "row");
   const std::vector<Literal> in{Literal::of(DType::F32, {4, 0}, nullptr)};
-  for (const char* device : {"cpu", "ref"})
-    testing::expect_same_bits(results(after, device, in), results(before, device, in), device);
+  for (const char* device : {"cpu", "ref"}) testing::expect_same_bits(results(after, device, in), results(before, device, in), device);
 }
 
 // a -> reduction -> c, and a -> c: a and c must not be one kernel around the reduction.

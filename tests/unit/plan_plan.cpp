@@ -213,7 +213,7 @@ TEST_F(Broken, NobodyWritesTheOutput) {
 }
 TEST_F(Broken, WriteOverAnOperandThatIsNotElementwise) {
   expect("I15", [](Plan& p) {
-    p.steps[2].in_place .clear();
+    p.steps[2].in_place.clear();
     p.steps[2].writes[0].offset = p.steps[2].reads[0].offset;
   });
 }
