@@ -44,6 +44,12 @@ Value Builder::input(TensorType type, std::string name) {
   return node(table_.at("input"), {}, attrs).front();
 }
 
+Value Builder::input_like(const Node& input) {
+  const Attr* name = input.attrs.find("name");
+  const auto* text = name ? std::get_if<std::string>(name) : nullptr;
+  return this->input(input.types.at(0), text ? *text : "");
+}
+
 Value Builder::constant(Literal value) {
   const bool is_scalar = value.shape.empty();
   const Attr attr = std::move(value);

@@ -17,7 +17,8 @@ class Builder {
   Builder& operator=(const Builder&) = delete;
 
   Value input(TensorType type, std::string name = "");
-  Value constant(Literal value);  // equal scalar constants are one node
+  Value input_like(const Node& input);  // of the type and name of another graph's
+  Value constant(Literal value);        // equal scalar constants are one node
   Value scalar(DType t, double value);
   // One node. Operand types must already agree; see ops/promote.hpp for what the front-end does before. UserErrors get the location
   // appended.

@@ -69,10 +69,7 @@ class Expander {
 ir::Graph expand(const ir::OpTable& table, const ir::Graph& g) {
   ir::Builder b(table);
   std::vector<ir::Value> inputs;
-  for (ir::Value v : g.inputs) {
-    const ir::Attr* name = g.node(v).attrs.find("name");
-    inputs.push_back(b.input(g.type(v), name && std::holds_alternative<std::string>(*name) ? std::get<std::string>(*name) : ""));
-  }
+  for (ir::Value v : g.inputs) inputs.push_back(b.input_like(g.node(v)));
   return b.finish(Expander(b).copy(g, inputs), g.name);
 }
 

@@ -9,6 +9,7 @@
 #include "ir/builder.hpp"
 #include "ir/compose.hpp"
 #include "passes/pipeline.hpp"
+#include "passes/subgraphs.hpp"
 
 namespace tandem::passes {
 namespace {
@@ -521,10 +522,7 @@ class Fuser {
       if (on.empty()) ready.push(unit);
 
     ir::Builder b(table_);
-    for (Value v : g_.inputs) {
-      const ir::Attr* name = node(v.node).attrs.find("name");
-      made_[v] = b.input(g_.type(v), name && std::holds_alternative<std::string>(*name) ? std::get<std::string>(*name) : "");
-    }
+    for (Value v : g_.inputs) made_[v] = b.input_like(node(v.node));
     for (int32_t n = 0; n < count(); ++n)
       if (wanted[static_cast<size_t>(n)] && kind(n) == Kind::Source && node(n).op->name != "input") emit_node(b, n);
     size_t emitted = 0;
@@ -552,8 +550,10 @@ class Fuser {
   void emit_node(ir::Builder& b, int32_t n) {
     std::vector<Value> in;
     for (Value v : node(n).inputs) in.push_back(made_.at(v));
-    b.location = node(n).location;
-    keep(n, b.node(*node(n).op, in, with_fused_graphs(node(n).attrs)), made_);
+    Node copy = node(n);
+    map_subgraphs(copy, [&](const Graph& g) { return fuse(table_, g); });
+    const Value first = b.copy(std::move(copy), std::move(in));
+    for (size_t o = 0; o < node(n).types.size(); ++o) made_[{n, static_cast<int32_t>(o)}] = {first.node, static_cast<int32_t>(o)};
   }
 
   void emit_group(ir::Builder& b, const Group& group, const std::vector<int32_t>& nodes) {
@@ -617,17 +617,6 @@ class Fuser {
   }
   static std::vector<Value> first_inputs(const ir::Builder& b, size_t count) {
     return {b.graph().inputs.begin(), b.graph().inputs.begin() + static_cast<std::ptrdiff_t>(count)};
-  }
-
-  ir::Attrs with_fused_graphs(const ir::Attrs& attrs) {
-    ir::Attrs result = attrs;
-    for (const auto& entry : attrs.entries())
-      if (const auto* graphs = std::get_if<ir::Graphs>(&entry.value)) {
-        ir::Graphs inner;
-        for (const ir::GraphRef& g : *graphs) inner.push_back(std::make_shared<const Graph>(fuse(table_, *g)));
-        result.set(entry.name, std::move(inner));
-      }
-    return result;
   }
 
   const ir::OpTable& table_;

@@ -5,6 +5,7 @@
 
 #include "ir/builder.hpp"
 #include "passes/pipeline.hpp"
+#include "passes/subgraphs.hpp"
 
 namespace tandem::passes {
 namespace {
@@ -18,10 +19,7 @@ class Shapes {
   Shapes(const ir::OpTable& table, const Graph& g) : table_(table), g_(g), b_(table) {}
 
   Graph run() {
-    for (Value v : g_.inputs) {
-      const ir::Attr* name = g_.node(v).attrs.find("name");
-      to_[v] = b_.input(g_.type(v), name && std::holds_alternative<std::string>(*name) ? std::get<std::string>(*name) : "");
-    }
+    for (Value v : g_.inputs) to_[v] = b_.input_like(g_.node(v));
     for (size_t n = 0; n < g_.nodes.size(); ++n) {
       const Node& node = g_.nodes[n];
       if (node.op->name == "input") continue;
@@ -40,14 +38,12 @@ class Shapes {
   std::vector<Value> emit(const Node& node, const std::vector<Value>& in) {
     if (node.op->body && node.types.size() == 1)
       if (const auto moved = before_reshape(node, in)) return {*moved};
-    ir::Attrs attrs = node.attrs;
-    for (const auto& entry : node.attrs.entries())
-      if (const auto* graphs = std::get_if<ir::Graphs>(&entry.value)) {
-        ir::Graphs inner;
-        for (const ir::GraphRef& g : *graphs) inner.push_back(std::make_shared<const Graph>(shapes(table_, *g)));
-        attrs.set(entry.name, std::move(inner));
-      }
-    return b_.node(*node.op, in, attrs);
+    Node copy = node;
+    map_subgraphs(copy, [&](const Graph& g) { return shapes(table_, g); });
+    const Value first = b_.copy(std::move(copy), in);
+    std::vector<Value> results;
+    for (size_t o = 0; o < node.types.size(); ++o) results.push_back({first.node, static_cast<int32_t>(o)});
+    return results;
   }
 
   // What a value was before it was reshaped, when it was made by something that fusion may add to.
