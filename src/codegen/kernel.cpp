@@ -86,11 +86,10 @@ ir::Attrs bound_attrs(const ir::Attrs& attrs, const Bindings& bindings) {
   return bound;
 }
 
-// Whether index j of every load of each input is the output's own element, in memory that lies as the output does.
+// One an input: whether every load of it is the output's own element, in memory that lies as the output does.
 std::vector<bool> own_elements(const ir::Loops& loops, const Bindings& bindings, std::span<const Operand> in) {
   std::vector<bool> own(in.size(), true);
-  Shape space;
-  for (const Dim& d : loops.extents) space.push_back(d.eval(bindings));
+  const Dims space = to_dims(bind(loops.extents, bindings));
   const auto refuse = [&](std::span<const Scalar> roots) {
     for (const Scalar& s : ir::post_order(roots))
       if (s->prim == ir::Prim::Load && static_cast<size_t>(s->index) < own.size()) own[static_cast<size_t>(s->index)] = false;
@@ -99,18 +98,8 @@ std::vector<bool> own_elements(const ir::Loops& loops, const Bindings& bindings,
     for (const Scalar& s : ir::post_order(roots)) {
       if (s->prim != ir::Prim::Load || static_cast<size_t>(s->index) >= own.size()) continue;
       const Operand& o = in[static_cast<size_t>(s->index)];
-      // Axes of 1 do not count: both then walk the same elements in the same order.
-      size_t next = 0;
-      bool same = o.is_dense();
-      for (size_t d = 0; same && d < o.shape.size(); ++d) {
-        if (o.shape[d] == 1) continue;
-        while (next < space.size() && space[next] == 1) ++next;
-        same = next < space.size() && space[next] == o.shape[d] && s->in[d]->prim == ir::Prim::Axis &&
-               s->in[d]->index == static_cast<int>(next);
-        ++next;
-      }
-      while (next < space.size() && space[next] == 1) ++next;
-      if (!same || next != space.size()) own[static_cast<size_t>(s->index)] = false;
+      const auto index = std::span(s->in).first(s->in.size() - (s->guarded ? 2 : 0));
+      if (!o.is_dense() || !ir::is_own_element(index, to_dims(o.shape), space)) own[static_cast<size_t>(s->index)] = false;
     }
   };
   if (loops.reduction) refuse(loops.reduction->element);

@@ -201,6 +201,23 @@ Dims without_ones(const Dims& dims) {
 
 bool same_space(const Dims& a, const Dims& b) { return a == b || without_ones(a) == without_ones(b); }
 
+bool is_own_element(std::span<const Scalar> index, const Dims& dims, const Dims& reader) {
+  if (index.size() != dims.size()) return false;
+  size_t next = 0;
+  const auto skip_ones = [&] {
+    while (next < reader.size() && reader[next].is(1)) ++next;
+  };
+  for (size_t d = 0; d < dims.size(); ++d) {
+    if (dims[d].is(1)) continue;
+    skip_ones();
+    const bool own = next < reader.size() && reader[next] == dims[d] && index[d]->prim == Prim::Axis;
+    if (!own || index[d]->index != static_cast<int>(next)) return false;
+    ++next;
+  }
+  skip_ones();
+  return next == reader.size();
+}
+
 std::vector<Scalar> places(const Dims& dims, const Dims& space) {
   TANDEM_CHECK(same_space(dims, space), "the extents ", str(dims), " are not those of the space ", str(space));
   std::vector<Scalar> index;

@@ -55,6 +55,8 @@ class Composer {
 // Where the elements of `dims` lie in a space that differs from it by axes of 1 only: one index a dim. Nothing when it differs by more.
 std::vector<Scalar> places(const Dims& dims, const Dims& space);
 bool same_space(const Dims& a, const Dims& b);
+// Whether the index of a value with these dims is the reader's own element, axes of 1 aside. An empty index of a value with axes is not.
+bool is_own_element(std::span<const Scalar> index, const Dims& dims, const Dims& reader);
 Dims without_ones(const Dims& dims);
 
 // The loops of a body in which every node is a map, a reduction or (End) a product. End: the loops behind the product, which is their

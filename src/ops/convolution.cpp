@@ -114,6 +114,17 @@ Scalar input_channel(const Scalar& channel, const Scalar& inner, const Dim& kern
   return kernel_channels.is(1) ? group : group * extent(kernel_channels) + inner;
 }
 
+// The sum over all axes of y but its last of elements of x (0 where not valid) times elements of y, which are operands 0 and 1.
+Loops sum_of_products(const std::vector<Scalar>& x_index, const Scalar& valid, const std::vector<Scalar>& y_index, const TensorType& y,
+                      const TensorType& out) {
+  const DType t = y.dtype, sum_type = accumulator_type(t);
+  const Scalar element = load_where(0, t, x_index, valid, constant(t, 0));
+  const Scalar product = cast(element, sum_type) * cast(load(1, t, y_index), sum_type);
+  return {.extents = out.dims,
+          .reduction = fold(Fold::Sum, Dims(y.dims.begin(), y.dims.end() - 1), product),
+          .results = {cast(acc(0, sum_type), t)}};
+}
+
 Loops general_conv_loops(const OpCall& call, std::span<const TensorType> out) {
   const Geometry g = geometry_of(call.attrs);
   const TensorType &x = call.in[0], &w = call.in[1];
@@ -132,12 +143,7 @@ Loops general_conv_loops(const OpCall& call, std::span<const TensorType> out) {
   x_index.push_back(input_channel(channel, inner, w.dims[axes], w.dims.back(), g.groups));
   w_index.push_back(inner);
   w_index.push_back(channel);
-  const DType t = x.dtype, sum_type = accumulator_type(t);
-  const Scalar element = load_where(0, t, x_index, valid, constant(t, 0));
-  const Scalar product = cast(element, sum_type) * cast(load(1, t, w_index), sum_type);
-  return {.extents = out[0].dims,
-          .reduction = fold(Fold::Sum, Dims(w.dims.begin(), w.dims.end() - 1), product),
-          .results = {cast(acc(0, sum_type), t)}};
+  return sum_of_products(x_index, valid, w_index, w, out[0]);
 }
 
 // --- its gradient ---------------------------------------------------------------------------------------------------------------
@@ -237,12 +243,7 @@ Loops kernel_gradient_loops(const OpCall& call, std::span<const TensorType> out)
   }
   x_index.push_back(input_channel(channel, inner, out[0].dims[axes], g.dims.back(), geometry.groups));
   g_index.push_back(channel);
-  const DType t = x.dtype, sum_type = accumulator_type(t);
-  const Scalar element = load_where(0, t, x_index, valid, constant(t, 0));
-  const Scalar product = cast(element, sum_type) * cast(load(1, t, g_index), sum_type);
-  return {.extents = out[0].dims,
-          .reduction = fold(Fold::Sum, Dims(g.dims.begin(), g.dims.end() - 1), product),
-          .results = {cast(acc(0, sum_type), t)}};
+  return sum_of_products(x_index, valid, g_index, g, out[0]);
 }
 
 // It is linear in both operands: with a kernel in place of the result's gradient, one is the convolution itself, the other its gradient.

@@ -51,22 +51,6 @@ struct Group {
   int32_t first = 0, last = 0;  // node numbers: nothing before `first` can depend on the group
 };
 
-bool is_axis(const Scalar& s, int axis) { return s->prim == Prim::Axis && s->index == axis; }
-
-// Whether the index of a value with these dims is the reader's own element, axes of 1 aside.
-bool is_own_element(const std::vector<Scalar>& index, const Dims& dims, const Dims& reader) {
-  if (index.size() != dims.size()) return false;  // mentioned only
-  size_t next = 0;
-  for (size_t d = 0; d < dims.size(); ++d) {
-    if (dims[d].is(1)) continue;
-    while (next < reader.size() && reader[next].is(1)) ++next;
-    if (next == reader.size() || !(reader[next] == dims[d]) || !is_axis(index[d], static_cast<int>(next))) return false;
-    ++next;
-  }
-  while (next < reader.size() && reader[next].is(1)) ++next;
-  return next == reader.size();
-}
-
 class Fuser {
  public:
   Fuser(const ir::OpTable& table, const Graph& g)
@@ -353,7 +337,7 @@ class Fuser {
     const Dim row_count = product(rows);
     if (row_count.is_const() && row_count.value() < kFewestRows && length.is_const() && length.value() > kLongRow) return false;
     const Dims reader = reader_dims(n);
-    return std::ranges::any_of(accesses(n), [&](const Access& a) { return is_own_element(a.index, g_.type(a.value).dims, reader); });
+    return std::ranges::any_of(accesses(n), [&](const Access& a) { return ir::is_own_element(a.index, g_.type(a.value).dims, reader); });
   }
   // The extents of the axes that a node's accesses are written in.
   Dims reader_dims(int32_t n) {
@@ -373,7 +357,7 @@ class Fuser {
   }
   bool reads_own_elements(int32_t g, int32_t n) {
     return std::ranges::all_of(accesses(n), [&](const Access& a) {
-      return group_of(a.value.node) != g || is_own_element(a.index, g_.type(a.value).dims, dims(n));
+      return group_of(a.value.node) != g || ir::is_own_element(a.index, g_.type(a.value).dims, dims(n));
     });
   }
   // Own elements of whole rows, and what there is one of in the reader's own row.
@@ -384,7 +368,7 @@ class Fuser {
     return std::ranges::all_of(accesses(n), [&](const Access& a) {
       if (group_of(a.value.node) != g) return true;
       const Dims& d = g_.type(a.value).dims;
-      return is_own_element(a.index, d, reader) || is_own_element(a.index, d, row);
+      return ir::is_own_element(a.index, d, reader) || ir::is_own_element(a.index, d, row);
     });
   }
 
