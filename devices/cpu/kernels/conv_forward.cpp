@@ -13,7 +13,6 @@
 namespace tandem::cpu {
 namespace {
 
-constexpr double kTinyWork = 4096;           // multiplications below which generated code is as good
 constexpr double kChunkWork = 400e3;         // multiplications a chunk should have
 constexpr int64_t kBandFloats = 128 * 1024;  // of a band's input and output together: half a second-level cache
 constexpr int64_t kWantedChunks = 16;
@@ -213,19 +212,8 @@ class ConvForward final : public CpuProgram {
 std::shared_ptr<const CpuProgram> make_conv_forward(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal) {
   if (kernel.op->name != "general_conv") return nullptr;
   const codegen::Operand& product = kernel.end ? kernel.end->product : kernel.out[0];
-  if (kernel.in[0].dtype != DType::F32) {
-    refusal = cat("takes float32, not ", name(kernel.in[0].dtype));
-    return nullptr;
-  }
   const Conv conv = conv_of(kernel.attrs, kernel.in[0].shape, kernel.in[1].shape, product.shape);
-  if (conv.groups != 1) {
-    refusal = cat("takes one group, not ", conv.groups);
-    return nullptr;
-  }
-  if (conv.work() < kTinyWork) {  // also what is empty
-    refusal = cat("too small, ", conv.work(), " multiplications");
-    return nullptr;
-  }
+  if (!tiles_take(conv, kernel.in[0].dtype, refusal)) return nullptr;
   return std::make_shared<ConvForward>(kernel, conv, tools);
 }
 

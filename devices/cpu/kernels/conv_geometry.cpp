@@ -1,5 +1,7 @@
 #include "conv_geometry.hpp"
 
+#include "base/text.hpp"
+
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -78,6 +80,17 @@ Reach reach(const std::vector<Phase>& phases, int64_t begin, int64_t end) {
     }
   }
   return r;
+}
+
+bool tiles_take(const Conv& conv, DType t, std::string& refusal) {
+  constexpr double kTinyWork = 4096;  // multiplications below which generated code is as good
+  if (t != DType::F32)
+    refusal = cat("takes float32, not ", name(t));
+  else if (conv.groups != 1)
+    refusal = cat("takes one group, not ", conv.groups);
+  else if (conv.work() < kTinyWork)  // also what is empty
+    refusal = cat("too small, ", conv.work(), " multiplications");
+  return refusal.empty();
 }
 
 }  // namespace tandem::cpu

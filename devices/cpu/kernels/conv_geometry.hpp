@@ -1,6 +1,7 @@
 // What kernels of convolutions share: an op's sizes and steps with always three spatial axes, and which input positions its outputs read.
 #pragma once
 #include <array>
+#include <string>
 #include <vector>
 
 #include "codegen/kernel.hpp"
@@ -26,6 +27,8 @@ struct Conv {
 
 // Sizes from the shapes of the three tensors and the op's attributes (of general_conv or conv_kernel_gradient).
 Conv conv_of(const ir::Attrs& attrs, const Shape& x, const Shape& w, const Shape& y);
+// Whether the register tiles are for it, forward or back; else the reason why not.
+bool tiles_take(const Conv& conv, DType t, std::string& refusal);
 
 // Element steps of a tensor [batch, spatial, channels].
 struct ImageSteps {

@@ -13,7 +13,6 @@
 namespace tandem::cpu {
 namespace {
 
-constexpr double kTinyWork = 4096;              // multiplications below which generated code is as good
 constexpr double kChunkWork = 400e3;            // multiplications a chunk should have
 constexpr int64_t kGroupFloats = 96 * 1024;     // of image and gradient that one sweep of the tiles works on: they stay in the cache
 constexpr int64_t kPartialFloats = 256 * 1024;  // of all partial sums together
@@ -270,19 +269,8 @@ class ConvWeights final : public CpuProgram {
 std::shared_ptr<const CpuProgram> make_conv_weights(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal) {
   if (kernel.op->name != "conv_kernel_gradient") return nullptr;
   const codegen::Operand &g = kernel.in[1], &product = kernel.end ? kernel.end->product : kernel.out[0];
-  if (g.dtype != DType::F32) {
-    refusal = cat("takes float32, not ", name(g.dtype));
-    return nullptr;
-  }
   const Conv conv = conv_of(kernel.attrs, kernel.in[0].shape, product.shape, g.shape);
-  if (conv.groups != 1) {
-    refusal = cat("takes one group, not ", conv.groups);
-    return nullptr;
-  }
-  if (conv.work() < kTinyWork) {  // also what is empty
-    refusal = cat("too small, ", conv.work(), " multiplications");
-    return nullptr;
-  }
+  if (!tiles_take(conv, g.dtype, refusal)) return nullptr;
   if (conv.filters > 1 && g.strides[g.strides.size() - 1] != 1) {
     refusal = "the gradient's channels do not lie side by side";
     return nullptr;
