@@ -154,11 +154,22 @@ bool same_attributes(const Node& a, const Node& b, std::initializer_list<std::st
   return true;
 }
 
+constexpr std::string_view kKeep = "keep";
+
+bool covers_by_keeping(const Node& wide, const Node& narrow) {
+  Attrs kept = narrow.attrs;
+  kept.set(kKeep, true);
+  return wide.inputs.size() == narrow.inputs.size() && wide.attrs == kept;
+}
+
 }  // namespace
+
+bool may_keep_more(const Node& node) { return node.op->name == "scan" || node.op->name == "while" || node.attrs.find(kKeep); }
 
 bool covers(const Node& wide, const Node& narrow) {
   if (wide.op != narrow.op || &wide == &narrow || wide.inputs.size() < narrow.inputs.size()) return false;
   if (!std::equal(narrow.inputs.begin(), narrow.inputs.end(), wide.inputs.begin())) return false;
+  if (wide.attrs.find(kKeep)) return covers_by_keeping(wide, narrow);
   const bool is_scan = wide.op->name == "scan";
   if (!is_scan && wide.op->name != "while") return false;
   const auto &a = wide.attrs.get<Graphs>("functions"), &b = narrow.attrs.get<Graphs>("functions");

@@ -22,7 +22,7 @@ class LoopMerger {
     std::unordered_map<size_t, std::vector<int32_t>> by_operand;  // the last loops on each first operand
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
       const ir::Node& wide = graph_.nodes[i];
-      if ((wide.op->name != "scan" && wide.op->name != "while") || wide.inputs.empty()) continue;
+      if (!ops::may_keep_more(wide) || wide.inputs.empty()) continue;
       const ir::Value operand = wide.inputs[0];
       auto& others = by_operand[(static_cast<size_t>(operand.node) << 8) ^ static_cast<size_t>(operand.out)];
       for (int32_t other : others) found = cover(static_cast<int32_t>(i), other) || found;
@@ -111,7 +111,7 @@ class LoopMerger {
 }  // namespace
 
 ir::Graph loops(const ir::OpTable& table, const ir::Graph& g) {
-  if (std::ranges::none_of(g.nodes, has_subgraphs)) return g;
+  if (std::ranges::none_of(g.nodes, [](const ir::Node& n) { return has_subgraphs(n) || ops::may_keep_more(n); })) return g;
   ir::Graph now = g;
   for (ir::Node& n : now.nodes) map_subgraphs(n, [&](const ir::Graph& inner) { return loops(table, inner); });
   LoopMerger merger(now);

@@ -20,22 +20,6 @@ bool cuts(const OpDef& op) { return op.has(kZeroGradient) || op.name == "stop_gr
              "\n  hint: put stop_gradient in front of it when none is meant to flow");
 }
 
-InputGrads vjp_gradients(const NodeGrad& n) {
-  GradCall call{.builder = n.builder,
-                .node = n.node,
-                .in = exprs(n.builder, n.node.inputs),
-                .out = exprs(n.builder, n.outputs),
-                .grads = {},
-                .needed = n.needed};
-  for (Value g : n.output_grads) call.grads.push_back(g ? Expr(n.builder, g) : Expr());
-  const std::vector<Expr> found = n.node.op->vjp(call);
-  TANDEM_CHECK(found.size() == n.node.inputs.size(), n.node.op->name, ": the gradient rule gives ", found.size(), " values for ",
-               n.node.inputs.size(), " inputs");
-  InputGrads grads;
-  for (const Expr& e : found) grads.push_back(e ? e.value() : Value{});
-  return grads;
-}
-
 // The node's decomposition is made again, behind everything else, and differentiated there; common sub-expressions with the forward
 // pass are found by the compiler.
 InputGrads decomposed_gradients(const NodeGrad& n) {
@@ -63,6 +47,23 @@ InputGrads decomposed_gradients(const NodeGrad& n) {
   const std::vector<Value> found = gradients_within(b, first, targets, target_grads, sources);
   InputGrads grads(n.node.inputs.size());
   for (size_t i = 0; i < found.size(); ++i) grads[source_input[i]] = found[i];
+  return grads;
+}
+
+InputGrads vjp_gradients(const NodeGrad& n) {
+  GradCall call{.builder = n.builder,
+                .node = n.node,
+                .in = exprs(n.builder, n.node.inputs),
+                .out = exprs(n.builder, n.outputs),
+                .grads = {},
+                .needed = n.needed};
+  for (Value g : n.output_grads) call.grads.push_back(g ? Expr(n.builder, g) : Expr());
+  const std::vector<Expr> found = n.node.op->vjp(call);
+  if (found.empty() && n.node.op->decompose) return decomposed_gradients(n);
+  TANDEM_CHECK(found.size() == n.node.inputs.size(), n.node.op->name, ": the gradient rule gives ", found.size(), " values for ",
+               n.node.inputs.size(), " inputs");
+  InputGrads grads;
+  for (const Expr& e : found) grads.push_back(e ? e.value() : Value{});
   return grads;
 }
 

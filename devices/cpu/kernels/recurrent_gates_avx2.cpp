@@ -1,0 +1,9 @@
+// The gates of recurrent layers for AVX2 with FMA. Compiled for these instructions (device.cmake).
+#include "avx2.hpp"
+#include "recurrent_gates_body.hpp"
+
+namespace tandem::cpu {
+
+constinit const GateSet kGatesAvx2 = gate_set<Avx2>();
+
+}  // namespace tandem::cpu

@@ -1,0 +1,9 @@
+// The gates of recurrent layers for AVX-512. Compiled for these instructions (device.cmake).
+#include "avx512.hpp"
+#include "recurrent_gates_body.hpp"
+
+namespace tandem::cpu {
+
+constinit const GateSet kGatesAvx512 = gate_set<Avx512>();
+
+}  // namespace tandem::cpu
