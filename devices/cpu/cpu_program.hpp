@@ -24,9 +24,11 @@ struct Toolbox {
 };
 
 // An entry of the list. `make` returns nothing when it does not take the kernel, and says why if the op is one of its own.
+// `keeps`: which composites it takes whole, at any extents and strides; none when it is not given.
 struct KernelEntry {
   const char* name;
   std::shared_ptr<const CpuProgram> (*make)(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal);
+  bool (*keeps)(const ir::OpCall& call) = nullptr;
 };
 std::span<const KernelEntry> kernel_list();  // kernels.cpp
 

@@ -225,7 +225,7 @@ class Planner {
   }
 
   void lower_kernel(const Node& n, int32_t index) {
-    const bool strided_ok = n.op->body || n.op->loops || n.op->name == "fused";
+    const bool strided_ok = n.op->body || n.op->loops || n.op->decompose || n.op->name == "fused";
     std::vector<ir::TensorType> in_types;
     std::vector<Operand> in;
     for (Value v : n.inputs) {
