@@ -37,10 +37,16 @@ std::shared_ptr<const CpuProgram> make_gemm_tiles(const codegen::Kernel& kernel,
 std::shared_ptr<const CpuProgram> make_gemm_openblas(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal);
 std::shared_ptr<const CpuProgram> make_conv_forward(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal);
 std::shared_ptr<const CpuProgram> make_conv_weights(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal);
+std::shared_ptr<const CpuProgram> make_attention_parts(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal);
+std::shared_ptr<const CpuProgram> make_attention_gradient(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal);
 std::shared_ptr<const CpuProgram> make_concatenate(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal);
 std::shared_ptr<const CpuProgram> make_lapack(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal);
 std::shared_ptr<const CpuProgram> make_generated(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal);
 std::shared_ptr<const CpuProgram> make_host_routine(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal);
+
+// Composites that entries take whole.
+bool keeps_attention_parts(const ir::OpCall& call);
+bool keeps_attention_gradient(const ir::OpCall& call);
 
 // Loads the code generator in the background: for a process that will soon need it.
 void prepare_generator(const Target& target);

@@ -10,6 +10,8 @@ std::span<const KernelEntry> kernel_list() {
       {"gemm/openblas", make_gemm_openblas},
       {"conv/tiles", make_conv_forward},
       {"conv_weights/tiles", make_conv_weights},
+      {"attention/tiles", make_attention_parts, keeps_attention_parts},
+      {"attention_gradient/tiles", make_attention_gradient, keeps_attention_gradient},
       {"concatenate/copy", make_concatenate},
       {"linalg/lapack", make_lapack},
       {"generated", make_generated},
