@@ -106,16 +106,8 @@ td::Tensor Lstm::operator()(const td::Tensor& x, Forward& forward) const {
   forward.count_product(static_cast<double>(s[0] * s[1]) * elements(recurrent_kernel_));
 
   const td::Tensor inputs = td::matmul(x, kernel_) + bias_;  // of all steps at once
-  const td::Tensor recurrent = recurrent_kernel_.value();
   const td::Tensor zero = td::Tensor::zeros({s[1], units_});
-  const auto step = [&](const std::pair<td::Tensor, td::Tensor>& carry, const td::Tensor& input) {
-    const auto& [h, c] = carry;
-    const std::vector<td::Tensor> gates = td::split(input + td::matmul(h, recurrent), {units_, units_, units_, units_}, -1);
-    const td::Tensor next_c = td::sigmoid(gates[1]) * c + td::sigmoid(gates[0]) * td::tanh(gates[2]);
-    const td::Tensor next_h = td::sigmoid(gates[3]) * td::tanh(next_c);
-    return std::pair(std::pair(next_h, next_c), std::vector<td::Tensor>{});
-  };
-  return td::scan(step, std::pair(zero, zero), inputs).first.first;
+  return td::lstm(inputs, recurrent_kernel_, zero, zero)[1];
 }
 
 td::Tensor dropout(const td::Tensor& x, double rate, Forward& forward) { return forward.dropout ? forward.random.dropout(x, rate) : x; }

@@ -1,4 +1,5 @@
 // The CPU: runs every launch at once, on the calling thread and the engine's own pool.
+#include <algorithm>
 #include <cstring>
 #include <mutex>
 #include <unordered_map>
@@ -54,6 +55,9 @@ class CpuDevice final : public device::Device {
   size_t bytes_in_use() const override { return memory_.in_use(); }
   size_t peak_bytes() const override { return memory_.peak(); }
 
+  bool keeps(const ir::OpCall& call) const override {
+    return std::ranges::any_of(kernel_list(), [&](const KernelEntry& entry) { return entry.keeps && entry.keeps(call); });
+  }
   std::shared_ptr<const device::Program> load(const codegen::Kernel& kernel) override {
     std::string reasons;
     for (const KernelEntry& entry : kernel_list()) {
@@ -64,6 +68,7 @@ class CpuDevice final : public device::Device {
       }
       if (!refusal.empty()) reasons += cat("; not ", entry.name, ": ", refusal);
     }
+    if (kernel.op->decompose) internal_error(kernel.op->name, ": the cpu keeps it whole and has no kernel for it", reasons);
     user_error(kernel.op->name, ": the cpu has no kernel for it", reasons);
   }
 

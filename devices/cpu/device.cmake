@@ -39,5 +39,7 @@ target_link_libraries(tandem_device_cpu PUBLIC ${CMAKE_DL_LIBS})
 add_dependencies(tandem_device_cpu tandem_llvm)
 
 # Chosen at run time by what the processor has. These files include nothing that could leave code for these instructions elsewhere.
-set_source_files_properties(${folder}/kernels/tile_avx2.cpp PROPERTIES COMPILE_OPTIONS "-mavx2;-mfma")
-set_source_files_properties(${folder}/kernels/tile_avx512.cpp PROPERTIES COMPILE_OPTIONS "-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl;-mfma;-mprefer-vector-width=512")
+file(GLOB avx2_sources CONFIGURE_DEPENDS ${folder}/kernels/*_avx2.cpp)
+file(GLOB avx512_sources CONFIGURE_DEPENDS ${folder}/kernels/*_avx512.cpp)
+set_source_files_properties(${avx2_sources} PROPERTIES COMPILE_OPTIONS "-mavx2;-mfma")
+set_source_files_properties(${avx512_sources} PROPERTIES COMPILE_OPTIONS "-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl;-mfma;-mprefer-vector-width=512")

@@ -18,7 +18,7 @@ constexpr Variable kVariables[] = {
     {kCacheDir, "$XDG_CACHE_HOME/tandem, else ~/.cache/tandem", "The folder of compiled kernels; `off` or empty keeps nothing on disk."},
     {"TANDEM_LOG", "", "Topics to print to stderr, with commas between: `dispatch`, `plan`, `pass`, `cache`, `compile`, `step`."},
     {"TANDEM_DUMP", "", "A folder that receives the graph after every pass, the plan and the kernels; empty writes none."},
-    {"TANDEM_DISABLE_PASS", "", "Passes to leave out, by name, with commas between."},
+    {"TANDEM_DISABLE_PASS", "", "Passes to leave out, by name, with commas between; `keep` expands what a device would run whole."},
     {"TANDEM_VERIFY", "0", "`1` checks every plan and the graph after every pass in release builds too."},
 };
 

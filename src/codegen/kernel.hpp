@@ -46,9 +46,10 @@ struct Kernel {
   const ir::OpDef* op = nullptr;
   ir::Attrs attrs;
   std::vector<Operand> in, out;
-  std::optional<End> end;          // then stage 0 gives the product as a partial, and stage 1 is the end
-  std::vector<LoopKernel> stages;  // none for `evaluate` rows; two when there is an end, or a long reduction is split into blocks
-  std::vector<Operand> partials;   // what stage 0 hands to stage 1
+  std::optional<End> end;  // then stage 0 gives the product as a partial, and stage 1 is the end
+  std::vector<LoopKernel>
+      stages;  // none for `evaluate` rows and kept composites; two when there is an end, or a long reduction is split into blocks
+  std::vector<Operand> partials;  // what stage 0 hands to stage 1
   // One an input: whether an output of as many bytes may take its place, because each element is read only where it is written.
   std::vector<bool> replaceable;
   size_t partial_bytes() const;  // each partial starts at a multiple of kAlignment

@@ -78,6 +78,12 @@ class Program {
  public:
   virtual ~Program() = default;
   virtual size_t scratch_bytes() const { return 0; }
+  // Whether an output of as many bytes may take this input's place although the kernel does not say so (codegen::Kernel::replaceable):
+  // what is kept whole has no loops to see it from.
+  virtual bool is_replaceable(size_t input) const {
+    (void)input;
+    return false;
+  }
   virtual std::string_view kernel_name() const = 0;  // which entry of the device's list it is: "generated", "gemm/openblas"
 };
 
@@ -112,6 +118,12 @@ class Device {
   virtual const DeviceInfo& info() const = 0;
   virtual BufferRef allocate(size_t bytes) = 0;  // aligned to codegen::kAlignment; ResourceError with numbers and a remedy
   virtual std::unique_ptr<Stream> make_stream() = 0;
+  // Whether a composite comes to `load` as it is instead of being expanded. Symbols are not bound yet, and operands may lie in any strides:
+  // what is kept must be loaded at all of them.
+  virtual bool keeps(const ir::OpCall& call) const {
+    (void)call;
+    return false;
+  }
   // Tries the device's ordered list of kernels, best first; each refusal is logged with its reason (TANDEM_LOG=dispatch).
   // UserError when nothing in the list takes the kernel.
   virtual std::shared_ptr<const Program> load(const codegen::Kernel& kernel) = 0;

@@ -47,6 +47,10 @@ struct Engine::EagerEntry {
 
 Engine::Engine(device::Device& device) : device_(device), serial_(++engines) { ops::table(); }
 
+ir::Graph Engine::passed(const ir::Graph& graph) const {
+  return passes::run_pipeline(ops::table(), graph, [this](const ir::OpCall& call) { return device_.keeps(call); });
+}
+
 std::shared_ptr<Executable> Engine::compile(const ir::Graph& graph, const std::vector<int32_t>& donations) {
   const size_t h = hash(graph);
   {
@@ -54,7 +58,7 @@ std::shared_ptr<Executable> Engine::compile(const ir::Graph& graph, const std::v
     for (auto [it, end] = compiled_.equal_range(h); it != end; ++it)
       if (it->second.donations == donations && it->second.graph == graph) return it->second.executable;
   }
-  auto executable = std::make_shared<Executable>(passes::run_pipeline(ops::table(), graph), device_, donations);
+  auto executable = std::make_shared<Executable>(passed(graph), device_, donations);
   std::lock_guard lock(mutex_);
   compiled_.emplace(h, Compiled{graph, donations, executable});
   return executable;
@@ -74,8 +78,7 @@ std::shared_ptr<Engine::EagerEntry> Engine::eager_entry(size_t h, const ir::OpDe
   entry->engine = serial_;
   entry->op = &op;
   entry->attrs = attrs;
-  entry->executable = std::make_unique<Executable>(passes::run_pipeline(ops::table(), b.finish(out, std::string(op.name))), device_,
-                                                   std::vector<int32_t>{});
+  entry->executable = std::make_unique<Executable>(passed(b.finish(out, std::string(op.name))), device_, std::vector<int32_t>{});
   entry->bound = &entry->executable->bind(inputs);
   std::lock_guard lock(mutex_);
   if (eager_.size() >= kMostEagerEntries) eager_.clear();

@@ -76,6 +76,7 @@ class Engine {
   Counters counters() const;
 
  private:
+  ir::Graph passed(const ir::Graph& graph) const;  // through the pipeline, for this device
   struct EagerEntry;
   std::shared_ptr<EagerEntry> eager_entry(size_t hash, const ir::OpDef& op, const ir::Attrs& attrs, TensorRefs inputs);
 

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <span>
@@ -126,6 +127,9 @@ struct HostCall {
   // Runs f(chunk) on the engine's threads where the caller has some, else in order. Results must not depend on which.
   std::function<void(int64_t chunks, const std::function<void(int64_t)>&)> parallel;
 };
+
+// Which composites stay whole, because somebody has a kernel for them. Dims may be symbols; what is kept must be taken at every extent.
+using KeepsFn = std::function<bool(const OpCall&)>;
 
 using InferFn = std::vector<TensorType> (*)(const OpCall&);
 using LoopsFn = Loops (*)(const OpCall&, std::span<const TensorType> out);

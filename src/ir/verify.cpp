@@ -14,25 +14,25 @@ bool exists(const Graph& g, Value v) {
 
 std::string value_text(Value v) { return v.out == 0 ? cat('%', v.node) : cat('%', v.node, '.', v.out); }
 
-std::string row_is_known(const OpTable& table, const Graph& g, int32_t node, Stage) {
+std::string row_is_known(const OpTable& table, const Graph& g, int32_t node, const Spec&) {
   const OpDef* op = node_of(g, node).op;
   if (!op) return "it has no op";
   return table.find(op->name) == op ? "" : cat("the row '", op->name, "' is not one of this table");
 }
 
-std::string inputs_come_first(const OpTable&, const Graph& g, int32_t node, Stage) {
+std::string inputs_come_first(const OpTable&, const Graph& g, int32_t node, const Spec&) {
   for (Value v : node_of(g, node).inputs)
     if (v.node < 0 || v.node >= node) return cat("it uses ", value_text(v), ", which does not precede it");
   return "";
 }
 
-std::string operands_exist(const OpTable&, const Graph& g, int32_t node, Stage) {
+std::string operands_exist(const OpTable&, const Graph& g, int32_t node, const Spec&) {
   for (Value v : node_of(g, node).inputs)
     if (!exists(g, v)) return cat("it uses ", value_text(v), ", but node ", v.node, " has ", g.node(v).types.size(), " results");
   return "";
 }
 
-std::string attributes_are_complete(const OpTable&, const Graph& g, int32_t node, Stage) {
+std::string attributes_are_complete(const OpTable&, const Graph& g, int32_t node, const Spec&) {
   const Node& n = node_of(g, node);
   try {
     return complete_attrs(*n.op, n.attrs) == n.attrs ? "" : "its attributes are not those of the signature, in order and complete";
@@ -41,7 +41,7 @@ std::string attributes_are_complete(const OpTable&, const Graph& g, int32_t node
   }
 }
 
-std::string types_are_inferred(const OpTable&, const Graph& g, int32_t node, Stage) {
+std::string types_are_inferred(const OpTable&, const Graph& g, int32_t node, const Spec&) {
   const Node& n = node_of(g, node);
   std::vector<TensorType> in;
   for (Value v : n.inputs) in.push_back(g.type(v));
@@ -58,13 +58,13 @@ std::string types_are_inferred(const OpTable&, const Graph& g, int32_t node, Sta
 }
 
 // A sub-graph can only name its own nodes, so it is closed when it is a good graph by itself.
-std::string subgraphs_are_good(const OpTable& table, const Graph& g, int32_t node, Stage stage) {
+std::string subgraphs_are_good(const OpTable& table, const Graph& g, int32_t node, const Spec& spec) {
   for (const Attrs::Entry& e : node_of(g, node).attrs.entries()) {
     const auto* graphs = std::get_if<Graphs>(&e.value);
     if (!graphs) continue;
     for (size_t i = 0; i < graphs->size(); ++i) {
       try {
-        verify(table, *(*graphs)[i], stage);
+        verify(table, *(*graphs)[i], spec.stage, spec.keeps);
       } catch (const InternalError& error) {
         return cat("in graph ", i, " of '", e.name, "': ", error.what());
       }
@@ -73,11 +73,15 @@ std::string subgraphs_are_good(const OpTable& table, const Graph& g, int32_t nod
   return "";
 }
 
-std::string nothing_decomposes(const OpTable&, const Graph& g, int32_t node, Stage) {
-  return node_of(g, node).op->decompose ? "it still has a decomposition" : "";
+std::string nothing_decomposes(const OpTable&, const Graph& g, int32_t node, const Spec& spec) {
+  const Node& n = node_of(g, node);
+  if (!n.op->decompose) return "";
+  std::vector<TensorType> in;
+  for (Value v : n.inputs) in.push_back(g.type(v));
+  return spec.keeps && spec.keeps({*n.op, in, n.attrs}) ? "" : "it still has a decomposition, and is not kept";
 }
 
-std::string inputs_are_listed(const OpTable&, const Graph& g, int32_t, Stage) {
+std::string inputs_are_listed(const OpTable&, const Graph& g, int32_t, const Spec&) {
   std::vector<Value> found;
   for (size_t i = 0; i < g.nodes.size(); ++i) {
     if (g.nodes[i].op->name != "input") continue;
@@ -90,7 +94,7 @@ std::string inputs_are_listed(const OpTable&, const Graph& g, int32_t, Stage) {
                            : cat("the graph lists ", g.inputs.size(), " inputs, which are not its ", found.size(), " input nodes in order");
 }
 
-std::string outputs_exist(const OpTable&, const Graph& g, int32_t, Stage) {
+std::string outputs_exist(const OpTable&, const Graph& g, int32_t, const Spec&) {
   for (size_t i = 0; i < g.outputs.size(); ++i)
     if (!exists(g, g.outputs[i])) return cat("output ", i, " is ", value_text(g.outputs[i]), ", which is not there");
   return "";
@@ -117,9 +121,10 @@ std::string_view name(Stage s) { return s == Stage::Traced ? "traced" : "expande
 
 std::span<const VerifyRule> rules(Stage s) { return s == Stage::Traced ? std::span<const VerifyRule>(kTraced) : kExpanded; }
 
-void verify(const OpTable& table, const Graph& g, Stage stage) {
+void verify(const OpTable& table, const Graph& g, Stage stage, const KeepsFn& keeps) {
+  const Spec spec{stage, keeps};
   const auto check = [&](const VerifyRule& rule, int32_t node) {
-    const std::string breach = rule.breach(table, g, node, stage);
+    const std::string breach = rule.breach(table, g, node, spec);
     if (breach.empty()) return;
     const std::string graph = g.name.empty() ? "" : cat(" '", g.name, "'");
     if (node < 0) internal_error("verify, stage ", stage, ": graph", graph, " breaks rule ", rule.number, " (", rule.text, "): ", breach);

@@ -12,19 +12,25 @@ namespace tandem::ir {
 
 enum class Stage : uint8_t {
   Traced,    // as built: any row
-  Expanded,  // no row with a decomposition is left
+  Expanded,  // no row with a decomposition is left, but those that are kept
 };
 std::string_view name(Stage s);
+
+// What a graph is checked against.
+struct Spec {
+  Stage stage;
+  const KeepsFn& keeps;
+};
 
 // One rule, about one node or (node < 0) about the graph as a whole. `breach` says what is wrong, or nothing.
 struct VerifyRule {
   int number;
   std::string_view text;
   bool is_about_nodes;
-  std::string (*breach)(const OpTable& table, const Graph& g, int32_t node, Stage stage);
+  std::string (*breach)(const OpTable& table, const Graph& g, int32_t node, const Spec& spec);
 };
 std::span<const VerifyRule> rules(Stage s);
 
-void verify(const OpTable& table, const Graph& g, Stage stage);
+void verify(const OpTable& table, const Graph& g, Stage stage, const KeepsFn& keeps = {});
 
 }  // namespace tandem::ir

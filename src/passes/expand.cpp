@@ -1,4 +1,4 @@
-// Decompositions become the nodes they stand for; what is left has a body, loops, a host routine, or is structural.
+// Decompositions become the nodes they stand for; what is left has a body, loops, a host routine, is structural, or is kept whole.
 #include <map>
 
 #include "ir/builder.hpp"
@@ -9,20 +9,19 @@ namespace {
 
 class Expander {
  public:
-  explicit Expander(ir::Builder& b) : b_(b) {}
+  Expander(ir::Builder& b, const ir::KeepsFn& keeps) : b_(b), keeps_(keeps) {}
 
   // Emits a node, or what it decomposes into.
   std::vector<ir::Value> emit(const ir::OpDef& op, std::span<const ir::Value> in, const ir::Attrs& attrs) {
     if (!op.decompose) return b_.node(op, in, attrs);
+    std::vector<ir::TensorType> types;
+    for (ir::Value v : in) types.push_back(b_.type(v));
+    if (keeps_ && keeps_({op, types, attrs})) return b_.node(op, in, attrs);
     // The decomposition is built aside and then copied, so that its own composites are expanded on the way.
     ir::Builder inner(b_.table());
     inner.location = b_.location;
     std::vector<ir::Expr> parameters;
-    std::vector<ir::TensorType> types;
-    for (ir::Value v : in) {
-      types.push_back(b_.type(v));
-      parameters.emplace_back(inner, inner.input(types.back()));
-    }
+    for (const ir::TensorType& t : types) parameters.emplace_back(inner, inner.input(t));
     const std::vector<ir::Expr> results = op.decompose(inner, {op, types, attrs}, parameters);
     return copy(inner.finish(ir::values(results)), in);
   }
@@ -55,22 +54,23 @@ class Expander {
     for (const auto& entry : attrs.entries())
       if (const auto* graphs = std::get_if<ir::Graphs>(&entry.value)) {
         ir::Graphs expanded;
-        for (const ir::GraphRef& g : *graphs) expanded.push_back(std::make_shared<const ir::Graph>(expand(b_.table(), *g)));
+        for (const ir::GraphRef& g : *graphs) expanded.push_back(std::make_shared<const ir::Graph>(expand(b_.table(), *g, keeps_)));
         result.set(entry.name, std::move(expanded));
       }
     return result;
   }
 
   ir::Builder& b_;
+  const ir::KeepsFn& keeps_;
 };
 
 }  // namespace
 
-ir::Graph expand(const ir::OpTable& table, const ir::Graph& g) {
+ir::Graph expand(const ir::OpTable& table, const ir::Graph& g, const ir::KeepsFn& keeps) {
   ir::Builder b(table);
   std::vector<ir::Value> inputs;
   for (ir::Value v : g.inputs) inputs.push_back(b.input_like(g.node(v)));
-  return b.finish(Expander(b).copy(g, inputs), g.name);
+  return b.finish(Expander(b, keeps).copy(g, inputs), g.name);
 }
 
 }  // namespace tandem::passes

@@ -31,7 +31,7 @@ void dump(int graph, int step, std::string_view pass, const ir::Graph& g) {
 
 class Pipeline {
  public:
-  Pipeline(const ir::OpTable& table, const ir::Graph& g) : table_(table), graph_(g) {
+  Pipeline(const ir::OpTable& table, const ir::Graph& g, const ir::KeepsFn& keeps) : table_(table), graph_(g), keeps_(keeps) {
     static std::atomic<int> count{0};
     number_ = count++;
     dump(number_, step_, "traced", graph_);
@@ -44,7 +44,7 @@ class Pipeline {
     const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
     log::line(log::Topic::Pass, name, ": ", after.nodes.size(), " nodes, ", ms, " ms");
     if (verifying()) {
-      ir::verify(table_, after, stage);
+      ir::verify(table_, after, stage, keeps_);
       TANDEM_CHECK(after.input_types() == graph_.input_types() && after.output_types() == graph_.output_types(), "I4: the pass '", name,
                    "' changed the inputs or outputs of graph '", graph_.name, "'");
     }
@@ -64,6 +64,7 @@ class Pipeline {
   }
   const ir::OpTable& table_;
   ir::Graph graph_;
+  const ir::KeepsFn& keeps_;
   int number_ = 0, step_ = 0;
 };
 
@@ -73,12 +74,14 @@ class Pipeline {
 // same operands. `layout` counts users, so it comes when there are no equal ones left (and after `loops`, which compares bodies that it
 // might turn differently). `dce` sees what all of them left behind, and
 // `fuse` what is left to compute.
-ir::Graph run_pipeline(const ir::OpTable& table, const ir::Graph& graph) {
+ir::Graph run_pipeline(const ir::OpTable& table, const ir::Graph& graph, const ir::KeepsFn& keeps) {
+  const ir::KeepsFn kept = disabled("keep") ? ir::KeepsFn() : keeps;
   const auto pass = [&](ir::Graph (*f)(const ir::OpTable&, const ir::Graph&)) {
     return [&, f](const ir::Graph& g) { return f(table, g); };
   };
-  return Pipeline(table, graph)
-      .step("expand", ir::Stage::Expanded, pass(expand), /*optional=*/false)
+  const auto expand_others = [&](const ir::Graph& g) { return expand(table, g, kept); };
+  return Pipeline(table, graph, kept)
+      .step("expand", ir::Stage::Expanded, expand_others, /*optional=*/false)
       .step("fold", ir::Stage::Expanded, pass(fold))
       .step("simplify", ir::Stage::Expanded, pass(simplify))
       .step("cse", ir::Stage::Expanded, pass(cse))

@@ -8,10 +8,11 @@
 
 namespace tandem::passes {
 
-ir::Graph run_pipeline(const ir::OpTable& table, const ir::Graph& graph);
+// What `keeps` accepts goes through all steps as it is; without it, and with TANDEM_DISABLE_PASS=keep, every composite is expanded.
+ir::Graph run_pipeline(const ir::OpTable& table, const ir::Graph& graph, const ir::KeepsFn& keeps = {});
 
-// Replaces every node whose row has a decomposition, until none is left; sub-graphs too.
-ir::Graph expand(const ir::OpTable& table, const ir::Graph& graph);
+// Replaces every node whose row has a decomposition, but for those that are kept, until none is left; sub-graphs too.
+ir::Graph expand(const ir::OpTable& table, const ir::Graph& graph, const ir::KeepsFn& keeps = {});
 // Nodes of constants become constants, where the interpreter gives the very bits that a device would.
 ir::Graph fold(const ir::OpTable& table, const ir::Graph& graph);
 // Algebra: the rules of simplify_rules, until none applies.

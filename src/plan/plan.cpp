@@ -161,6 +161,12 @@ class Planner {
   }
 
   void lower_view(const Node& n, Value v) {
+    // What lies densely within something larger stays there in another shape too.
+    if (const auto it = views_.find(n.inputs[0]); it != views_.end() && it->second.operand.is_dense()) {
+      storage_of_[v] = storage_of_.at(n.inputs[0]);
+      views_[v] = {Operand::dense(graph_.type(v).dtype, shape_of(v)), it->second.shift};
+      return;
+    }
     const Value source = dense(n.inputs[0]);
     storage_of_[v] = storage_of_.at(source);
   }
@@ -225,7 +231,7 @@ class Planner {
   }
 
   void lower_kernel(const Node& n, int32_t index) {
-    const bool strided_ok = n.op->body || n.op->loops || n.op->name == "fused";
+    const bool strided_ok = n.op->body || n.op->loops || n.op->decompose || n.op->name == "fused";
     std::vector<ir::TensorType> in_types;
     std::vector<Operand> in;
     for (Value v : n.inputs) {
@@ -247,6 +253,7 @@ class Planner {
       d.writes.push_back(write(storage_of_[v], value_id(v), bytes_of(v)));
     }
     s.in_place = kernel.replaceable;
+    for (size_t i = 0; i < s.in_place.size(); ++i) s.in_place[i] = s.in_place[i] || s.program->is_replaceable(i);
     add_step(std::move(s), std::move(d));
   }
 

@@ -64,7 +64,7 @@ struct Plan {
 };
 
 struct Request {
-  const ir::Graph& graph;  // expanded: no decompositions left
+  const ir::Graph& graph;  // expanded: no decompositions left but those that the device keeps
   device::Device& device;
   Bindings bindings;
   std::vector<codegen::Operand> inputs;  // bound layouts; empty: all dense

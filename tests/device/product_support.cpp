@@ -83,6 +83,12 @@ std::string refusal_of(Make make, const codegen::Kernel& kernel, const std::stri
   return make(kernel, tools, refusal) ? "" : refusal;
 }
 
+size_t scratch_of(Make make, const codegen::Kernel& kernel) {
+  cpu::Toolbox tools = toolbox("native", 2);
+  std::string refusal;
+  return make(kernel, tools, refusal)->scratch_bytes();
+}
+
 std::vector<HostTensor> run_entry(Make make, ProductCall& call, const std::string& isa, int threads) {
   constexpr size_t kGuard = 256;
   cpu::Toolbox tools = toolbox(isa, threads);

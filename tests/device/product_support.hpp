@@ -26,6 +26,9 @@ std::vector<std::string> instruction_sets();
 // Why an entry does not take a kernel; empty when it does.
 std::string refusal_of(Make make, const codegen::Kernel& kernel, const std::string& isa = "native");
 
+// How much scratch memory it asks for.
+size_t scratch_of(Make make, const codegen::Kernel& kernel);
+
 // Runs it on so many threads. Scratch memory holds what would be wrong numbers; neither it nor outputs may be written beyond their ends.
 std::vector<HostTensor> run_entry(Make make, ProductCall& call, const std::string& isa, int threads);
 // For each instruction set: near what is expected, and the same bits on 1, 2 and 3 threads.

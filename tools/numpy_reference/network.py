@@ -344,6 +344,78 @@ def dot_product_attention(query, key, value, bias=None, mask=None, scale=None, i
     return np.einsum("bnts,bsnh->btnh", softmax(np.where(seen, logits, -1e300), -1), value)
 
 
+# --- recurrent layers: one step after the other ---
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def stacked(steps, like):
+    """One array of all steps; of the right shape when there are none."""
+    return np.array(steps).reshape(like)
+
+
+def lstm(inputs, recurrent_kernel, h, c, mask=None, keep=False):
+    outputs, gates, cells = [], [], []
+    for t, x in enumerate(inputs):
+        i, f, g, o = np.split(x + h @ recurrent_kernel, 4, axis=-1)
+        i, f, g, o = sigmoid(i), sigmoid(f), np.tanh(g), sigmoid(o)
+        seen = np.ones((len(x), 1), bool) if mask is None else mask[t][:, None]
+        new = f * c + i * g
+        h, c = np.where(seen, o * np.tanh(new), h), np.where(seen, new, c)
+        outputs.append(h)
+        gates.append(np.concatenate([i, f, g, o], axis=-1))
+        cells.append(c)
+    states = inputs.shape[:2] + h.shape[1:]
+    kept = (stacked(gates, inputs.shape), stacked(cells, states)) if keep else ()
+    return (stacked(outputs, states), h, c) + kept
+
+
+def lstm_gradient(gates, cells, recurrent_kernel, c, outputs_gradient, h_gradient, c_gradient):
+    dh, dc, sums = h_gradient, c_gradient, []
+    for t in reversed(range(len(gates))):
+        i, f, g, o = np.split(gates[t], 4, axis=-1)
+        before, activated = cells[t - 1] if t else c, np.tanh(cells[t])
+        dh = dh + (outputs_gradient[t] if outputs_gradient.ndim else 0)
+        dc = dc + dh * o * (1 - activated**2)
+        sums.append(np.concatenate([dc * g * i * (1 - i), dc * before * f * (1 - f), dc * i * (1 - g**2), dh * activated * o * (1 - o)], axis=-1))
+        dh, dc = sums[-1] @ recurrent_kernel.T, dc * f
+    return stacked(sums[::-1], gates.shape), dh, dc
+
+
+def gru(inputs, recurrent_kernel, h, recurrent_bias, mask=None, reset_after=True, keep=False):
+    units, outputs, gates = h.shape[1], [], []
+    for t, x in enumerate(inputs):
+        by_state = h @ recurrent_kernel + recurrent_bias
+        z, r = np.split(sigmoid(x[:, :2 * units] + by_state[:, :2 * units]), 2, axis=-1)
+        from_state = by_state[:, 2 * units:]
+        before = (r * h) @ recurrent_kernel[:, 2 * units:] + recurrent_bias[2 * units:]
+        candidate = np.tanh(x[:, 2 * units:] + (r * from_state if reset_after else before))
+        seen = np.ones((len(x), 1), bool) if mask is None else mask[t][:, None]
+        h = np.where(seen, z * h + (1 - z) * candidate, h)
+        outputs.append(h)
+        gates.append(np.concatenate([z, r, candidate, from_state], axis=-1))
+    states = inputs.shape[:2] + (units,)
+    kept = (stacked(gates, inputs.shape[:2] + (4 * units,)),) if keep else ()
+    return (stacked(outputs, states), h) + kept
+
+
+def gru_gradient(gates, outputs, recurrent_kernel, h, outputs_gradient, h_gradient):
+    dh, by_inputs, by_state = h_gradient, [], []
+    for t in reversed(range(len(gates))):
+        z, r, candidate, from_state = np.split(gates[t], 4, axis=-1)
+        before = outputs[t - 1] if t else h
+        dh = dh + (outputs_gradient[t] if outputs_gradient.ndim else 0)
+        dcandidate = dh * (1 - z) * (1 - candidate**2)
+        dz, dr = dh * (before - candidate) * z * (1 - z), dcandidate * from_state * r * (1 - r)
+        by_inputs.append(np.concatenate([dz, dr, dcandidate], axis=-1))
+        by_state.append(np.concatenate([dz, dr, dcandidate * r], axis=-1))
+        dh = dh * z + by_state[-1] @ recurrent_kernel.T
+    sums = gates.shape[:2] + (3 * h.shape[1],)
+    return stacked(by_inputs[::-1], sums), stacked(by_state[::-1], sums), dh
+
+
 REFERENCE = {
     "matmul": matmul,
     "dot": np.dot,
@@ -382,4 +454,8 @@ REFERENCE = {
     "batch_normalization": batch_normalization,
     "group_normalization": group_normalization,
     "dot_product_attention": dot_product_attention,
+    "lstm": lstm,
+    "lstm_gradient": lstm_gradient,
+    "gru": gru,
+    "gru_gradient": gru_gradient,
 }

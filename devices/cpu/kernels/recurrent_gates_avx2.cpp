@@ -1,5 +1,5 @@
 // The gates of recurrent layers for AVX2 with FMA. Compiled for these instructions (device.cmake).
-#include "avx2.hpp"
+#include "vector_avx2.hpp"
 #include "recurrent_gates_body.hpp"
 
 namespace tandem::cpu {

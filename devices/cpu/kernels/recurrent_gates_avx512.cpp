@@ -1,5 +1,5 @@
 // The gates of recurrent layers for AVX-512. Compiled for these instructions (device.cmake).
-#include "avx512.hpp"
+#include "vector_avx512.hpp"
 #include "recurrent_gates_body.hpp"
 
 namespace tandem::cpu {

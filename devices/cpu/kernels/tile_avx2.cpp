@@ -1,9 +1,17 @@
-// The register tiles for AVX2 with FMA. Compiled for these instructions (device.cmake).
-#include "avx2.hpp"
+// The register tiles for AVX2. Compiled for these instructions (device.cmake).
 #include "tile_body.hpp"
+#include "vector_avx2.hpp"
 
 namespace tandem::cpu {
+namespace {
 
-constinit const TileSet kTilesAvx2 = {Avx2::kLanes, Avx2::kMostRows, find_tile<Avx2>, run_dots<Avx2>, run_copy<Avx2>, run_transpose<Avx2>};
+struct Tiles : Avx2 {
+  static constexpr int kMostRows[kMostVectors + 1] = {0, 12, 6, 0, 3};
+};
+
+}  // namespace
+
+constinit const TileSet kTilesAvx2 = {Tiles::kLanes,   Tiles::kMostRows, find_tile<Tiles>,
+                                      run_dots<Tiles>, run_copy<Tiles>,  run_transpose<Tiles>};
 
 }  // namespace tandem::cpu

@@ -1,45 +1,46 @@
-// exp, sigmoid and tanh on vectors of floats, as templates over an instruction set (avx2.hpp, avx512.hpp): the same bits on each. Errors
-// are below 4 units in the last place; NaN stays NaN. Included only by files that are compiled for one instruction set.
+// exp, sigmoid and tanh of vectors, for kernels that are compiled for one instruction set. The same bits with all of them.
 #pragma once
 
 namespace tandem::cpu {
 namespace {
 
-// e^x = 2^n e^r, where n is whole and |r| <= ln(2) / 2.
+// e^x = 2^n e^r with |r| <= ln(2) / 2: n ln(2) is taken off in two parts, of which the first has few enough digits that its product with n is
+// exact (Cody and Waite), and e^r is a polynomial through the Chebyshev nodes.
 template <class I> struct ReducedExp {
-  typename I::Vector scale, rest;  // 2^n and e^r - 1
+  typename I::Vector n, less_one;  // less_one = e^r - 1
 };
-template <class I> ReducedExp<I> reduce_exp(typename I::Vector x) {  // of -87 to 88
-  const auto set = [](float v) { return I::set(v); };
-  const auto n = I::round(I::multiply(x, set(1.44269504f)));
-  // ln(2) in two parts: the first has so few digits that n times it is exact.
-  auto r = I::multiply_add(n, set(-0.693359375f), x);
-  r = I::multiply_add(n, set(2.12194440e-4f), r);
-  // The best polynomial of its degree for (e^r - 1 - r) / r^2: e^r is off by 3e-9.
-  auto q = I::multiply_add(set(1.39505474e-3f), r, set(8.36892519e-3f));
-  q = I::multiply_add(q, r, set(4.16662060e-2f));
-  q = I::multiply_add(q, r, set(0.166665182f));
-  q = I::multiply_add(q, r, set(0.5f));
-  return {I::power_of_two(n), I::multiply_add(I::multiply(r, r), q, r)};
+template <class I> ReducedExp<I> reduced_exp(typename I::Vector x) {
+  using Vector = typename I::Vector;
+  const Vector n = I::round(I::multiply(x, I::set(1.44269504f)));
+  const Vector r = I::negative_multiply_add(n, I::set(-2.12194440e-4f), I::negative_multiply_add(n, I::set(0.693359375f), x));
+  Vector p = I::set(0.000198910304f);
+  p = I::multiply_add(p, r, I::set(0.00139336858f));
+  p = I::multiply_add(p, r, I::set(0.00833331048f));
+  p = I::multiply_add(p, r, I::set(0.041666463f));
+  p = I::multiply_add(p, r, I::set(0.166666672f));
+  p = I::multiply_add(p, r, I::set(0.5f));
+  return {n, I::multiply_add(p, I::multiply(r, r), r)};
 }
 
-// Limited to x from -87 to 88: neither 0 nor infinity comes out.
+// At most 1 unit in the last place off; subnormal results, 0, infinity and NaN as exp has them.
 template <class I> typename I::Vector exp(typename I::Vector x) {
-  const auto e = reduce_exp<I>(I::minimum(I::set(88), I::maximum(I::set(-87), x)));
-  return I::multiply_add(e.scale, e.rest, e.scale);
+  // Beyond these bounds the results are 0 and infinity. A NaN is the right operand, and stays.
+  const auto e = reduced_exp<I>(I::min(I::set(89.0f), I::max(I::set(-104.0f), x)));
+  return I::scale(I::add(e.less_one, I::set(1.0f)), e.n);
 }
 
+// At most 3 units in the last place off, like tanh.
 template <class I> typename I::Vector sigmoid(typename I::Vector x) {
-  const auto one = I::set(1);
-  return I::divide(one, I::add(one, exp<I>(I::subtract(I::zero(), x))));
+  return I::divide(I::set(1.0f), I::add(I::set(1.0f), exp<I>(I::subtract(I::zero(), x))));
 }
 
 // From e^2x - 1, which keeps all digits of small x. Beyond 9.1 the result is 1.
 template <class I> typename I::Vector tanh(typename I::Vector x) {
-  x = I::minimum(I::set(9.1f), I::maximum(I::set(-9.1f), x));
-  const auto e = reduce_exp<I>(I::add(x, x));
-  const auto less_one = I::multiply_add(e.scale, e.rest, I::subtract(e.scale, I::set(1)));
-  return I::divide(less_one, I::add(less_one, I::set(2)));
+  const auto limited = I::min(I::set(9.1f), I::max(I::set(-9.1f), x));
+  const auto e = reduced_exp<I>(I::add(limited, limited));
+  const auto scale = I::scale(I::set(1.0f), e.n);
+  const auto less_one = I::multiply_add(scale, e.less_one, I::subtract(scale, I::set(1.0f)));
+  return I::divide(less_one, I::add(less_one, I::set(2.0f)));
 }
 
 }  // namespace
