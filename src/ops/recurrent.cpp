@@ -6,6 +6,7 @@
 #include "ops/table.hpp"
 
 namespace tandem::ops {
+Rows recurrent_rows();
 
 using namespace ir;
 

@@ -356,6 +356,8 @@ class Fuser {
     return (space == group(g).space && reads_row_elements(g, n, dims(n))) || (space == rows && reads_own_elements(g, n));
   }
   bool reads_own_elements(int32_t g, int32_t n) {
+    if (kind(n) == Kind::Product)  // it reads whole rows and columns
+      return std::ranges::none_of(needs(n), [&](Value v) { return group_of(v.node) == g; });
     return std::ranges::all_of(accesses(n), [&](const Access& a) {
       return group_of(a.value.node) != g || ir::is_own_element(a.index, g_.type(a.value).dims, dims(n));
     });

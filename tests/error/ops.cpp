@@ -20,6 +20,24 @@ TEST(OpErrors, InnerDimensions) {
   EXPECT_USER_ERROR(matmul(a, b), "matmul: inner dimensions differ, lhs [32,128] x rhs [64,10] (128 != 64)\n  @");
 }
 
+TEST(OpErrors, Recurrent) {
+  const auto ones = [](const DimList& s) { return Tensor::ones(s); };
+  EXPECT_USER_ERROR(lstm(ones({2, 12}), ones({3, 12}), ones({2, 3}), ones({2, 3})),
+                    "lstm: inputs must be [time, batch, 4 * units], it is [2,12]\n  @");
+  EXPECT_USER_ERROR(lstm(ones({5, 2, 12}), ones({3, 9}), ones({2, 3}), ones({2, 3})),
+                    "lstm: recurrent_kernel must be [units, 4 * units], it is [3,9]\n  @");
+  EXPECT_USER_ERROR(lstm(ones({5, 2, 8}), ones({3, 12}), ones({2, 3}), ones({2, 3})),
+                    "lstm: inputs must be [time, batch, 4 * units] = [5,2,12], it is [5,2,8]\n  @");
+  EXPECT_USER_ERROR(lstm(ones({5, 2, 12}), ones({3, 12}), ones({2, 3}), ones({7, 3})),
+                    "lstm: c must be [batch, units] = [2,3], it is [7,3]\n  @");
+  EXPECT_USER_ERROR(gru(ones({5, 2, 9}), ones({3, 9}), ones({2, 3}), ones({2, 9})),
+                    "gru: recurrent_bias must be [3 * units] = [9], it is [2,9]\n  @");
+  EXPECT_USER_ERROR(gru(ones({5, 2, 9}), ones({3, 9}), ones({2, 3}), ones({9}), Tensor::ones({2, 5}, DType::Bool)),
+                    "gru: mask must be [time, batch] = [5,2], it is [2,5]\n  @");
+  EXPECT_USER_ERROR(gru(ones({5, 2, 9}), ones({3, 9}), ones({2, 3}), ones({9}), {}, false, true),
+                    "gru: keep is there for reset_after=true only\n  @");
+}
+
 TEST(OpErrors, Broadcasting) {
   const Tensor a = Tensor::ones({2, 3}), b = Tensor::ones({2, 4});
   EXPECT_USER_ERROR(a + b, "add: x is float32[2,3], y is float32[2,4]: shapes [2,3] and [2,4] do not fit (3 != 4 at axis -1)\n  @");

@@ -53,6 +53,16 @@ TEST(Fuse, AChainIsOneKernel) {
   EXPECT_EQ(form(g), "map");
 }
 
+// As in a gated recurrent unit: the product reads what its end reads too.
+TEST(Fuse, WhatAProductReadsDoesNotJoinItsEnd) {
+  Made m;
+  const Value x = m.input({6, 6}), y = m.input({6, 6}), k = m.input({6, 6});
+  const Value s = m.b.op("add", {x, y}), update = m.b.op("sin", {s}), reset = m.b.op("tanh", {s});
+  const Value p = m.b.op("matmul", {m.b.op("multiply", {reset, x}), k});
+  const Graph g = m.fused({m.b.op("multiply", {m.b.op("tanh", {p}), update})});
+  EXPECT_EQ(kernels(g), 2u) << ir::print(g);
+}
+
 TEST(Fuse, MovementIsWrittenOutWhereItIsRead) {
   Made m;
   const Value x = m.input({6, 4}), y = m.input({4, 6});

@@ -39,6 +39,7 @@ bool takes_recurrent(const codegen::Kernel& kernel, std::string& refusal) {
   return refusal.empty();
 }
 
+bool keeps_recurrent(const ir::OpCall& call);
 bool keeps_recurrent(const ir::OpCall& call) {
   for (std::string_view name : {"lstm", "lstm_gradient", "gru", "gru_gradient"})
     if (call.op.name == name) return refusal_of(call.op, call.attrs, call.in.size(), call.in[0].dtype).empty();

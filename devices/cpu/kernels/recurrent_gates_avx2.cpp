@@ -1,6 +1,6 @@
 // The gates of recurrent layers for AVX2 with FMA. Compiled for these instructions (device.cmake).
-#include "vector_avx2.hpp"
 #include "recurrent_gates_body.hpp"
+#include "vector_avx2.hpp"
 
 namespace tandem::cpu {
 

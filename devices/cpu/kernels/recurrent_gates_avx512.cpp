@@ -1,6 +1,6 @@
 // The gates of recurrent layers for AVX-512. Compiled for these instructions (device.cmake).
-#include "vector_avx512.hpp"
 #include "recurrent_gates_body.hpp"
+#include "vector_avx512.hpp"
 
 namespace tandem::cpu {
 

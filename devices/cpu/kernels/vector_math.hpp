@@ -4,8 +4,8 @@
 namespace tandem::cpu {
 namespace {
 
-// e^x = 2^n e^r with |r| <= ln(2) / 2: n ln(2) is taken off in two parts, of which the first has few enough digits that its product with n is
-// exact (Cody and Waite), and e^r is a polynomial through the Chebyshev nodes.
+// e^x = 2^n e^r with |r| <= ln(2) / 2: n ln(2) is taken off in two parts, of which the first has few enough digits that its product with n
+// is exact (Cody and Waite), and e^r is a polynomial through the Chebyshev nodes.
 template <class I> struct ReducedExp {
   typename I::Vector n, less_one;  // less_one = e^r - 1
 };
