@@ -39,6 +39,8 @@ std::shared_ptr<const CpuProgram> make_conv_forward(const codegen::Kernel& kerne
 std::shared_ptr<const CpuProgram> make_conv_weights(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal);
 std::shared_ptr<const CpuProgram> make_attention_parts(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal);
 std::shared_ptr<const CpuProgram> make_attention_gradient(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal);
+std::shared_ptr<const CpuProgram> make_lstm(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal);
+std::shared_ptr<const CpuProgram> make_gru(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal);
 std::shared_ptr<const CpuProgram> make_concatenate(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal);
 std::shared_ptr<const CpuProgram> make_lapack(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal);
 std::shared_ptr<const CpuProgram> make_generated(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal);
@@ -47,6 +49,7 @@ std::shared_ptr<const CpuProgram> make_host_routine(const codegen::Kernel& kerne
 // Composites that entries take whole.
 bool keeps_attention_parts(const ir::OpCall& call);
 bool keeps_attention_gradient(const ir::OpCall& call);
+bool keeps_recurrent(const ir::OpCall& call);
 
 // Loads the code generator in the background: for a process that will soon need it.
 void prepare_generator(const Target& target);

@@ -3,9 +3,6 @@
 
 namespace tandem::cpu {
 
-std::shared_ptr<const CpuProgram> make_lstm(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal);
-std::shared_ptr<const CpuProgram> make_gru(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal);
-bool keeps_recurrent(const ir::OpCall& call);
 std::span<const KernelEntry> kernel_list() {
   static constexpr KernelEntry kList[] = {
       // clang-format off: one line each

@@ -78,6 +78,12 @@ class Program {
  public:
   virtual ~Program() = default;
   virtual size_t scratch_bytes() const { return 0; }
+  // Whether an output of as many bytes may take this input's place although the kernel does not say so (codegen::Kernel::replaceable):
+  // what is kept whole has no loops to see it from.
+  virtual bool is_replaceable(size_t input) const {
+    (void)input;
+    return false;
+  }
   virtual std::string_view kernel_name() const = 0;  // which entry of the device's list it is: "generated", "gemm/openblas"
 };
 

@@ -135,7 +135,7 @@ using InferFn = std::vector<TensorType> (*)(const OpCall&);
 using LoopsFn = Loops (*)(const OpCall&, std::span<const TensorType> out);
 using DecomposeFn = std::vector<Expr> (*)(Builder&, const OpCall&, std::span<const Expr> in);
 using EvaluateFn = void (*)(const HostCall&);
-using VjpFn = std::vector<Expr> (*)(const GradCall&);  // one an input; an empty Expr is "no gradient"
+using VjpFn = std::vector<Expr> (*)(const GradCall&);  // one an input; an empty Expr is "no gradient", no list "as the decomposition"
 
 enum Trait : uint32_t {
   kNone = 0,

@@ -6,7 +6,6 @@
 #include "ops/table.hpp"
 
 namespace tandem::ops {
-Rows recurrent_rows();
 
 using namespace ir;
 

@@ -2,7 +2,6 @@
 
 namespace tandem::ops {
 
-Rows recurrent_rows();
 ir::OpTable& table() {
   static ir::OpTable& all = *[] {
     auto* t = new ir::OpTable;  // never destroyed: graphs may outlive static destruction

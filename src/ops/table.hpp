@@ -31,6 +31,7 @@ Rows pooling_rows();        // max_pool average_pool
 Rows softmax_rows();        // softmax log_softmax cross-entropies
 Rows normalization_rows();  // layer, batch, group, rms normalisation
 Rows attention_rows();      // dot_product_attention and what it is made of
+Rows recurrent_rows();      // lstm gru and their gradients
 Rows random_rows();         // counter-based random numbers
 Rows linalg_rows();         // cholesky qr lu svd eigh solve …
 Rows fft_rows();            // fft rfft …

@@ -253,6 +253,7 @@ class Planner {
       d.writes.push_back(write(storage_of_[v], value_id(v), bytes_of(v)));
     }
     s.in_place = kernel.replaceable;
+    for (size_t i = 0; i < s.in_place.size(); ++i) s.in_place[i] = s.in_place[i] || s.program->is_replaceable(i);
     add_step(std::move(s), std::move(d));
   }
 

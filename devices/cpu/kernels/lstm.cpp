@@ -13,7 +13,7 @@ class Lstm final : public Recurrent {
         keep_(kernel.attrs.get<bool>("keep")) {}
   std::string_view kernel_name() const override { return "lstm/tiles"; }
   // The gates that are kept may lie where the inputs did: those of a row and unit are read before any of them is written.
-  bool is_replaceable(size_t operand) const { return keep_ && operand == 0 && is_dense(operand); }
+  bool is_replaceable(size_t operand) const override { return keep_ && operand == 0 && is_dense(operand); }
 
  private:
   void sequence(const Chunk& chunk) const override {
@@ -53,7 +53,7 @@ class LstmGradient final : public Recurrent {
   LstmGradient(const codegen::Kernel& kernel, const Toolbox& tools)
       : Recurrent(kernel, tools, {kernel.in[0].shape[0], kernel.in[0].shape[1], kernel.in[2].shape[0], kGates}, 2, Direction::Backward) {}
   std::string_view kernel_name() const override { return "lstm_gradient/tiles"; }
-  bool is_replaceable(size_t operand) const { return operand == 0 && is_dense(operand); }  // by the gradient of the inputs
+  bool is_replaceable(size_t operand) const override { return operand == 0 && is_dense(operand); }  // by the gradient of the inputs
 
  private:
   void sequence(const Chunk& chunk) const override {

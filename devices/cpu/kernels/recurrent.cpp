@@ -9,7 +9,7 @@
 namespace tandem::cpu {
 namespace {
 
-constexpr int64_t kWantedChunks = 4, kFewestRows = 8, kMostRows = 64;  // with few rows a tile waits for the packed kernel
+constexpr int64_t kWantedChunks = 8, kFewestRows = 8, kMostRows = 64;  // with few rows a tile waits for the packed kernel
 constexpr int kTileVectors = 2;
 constexpr size_t kNotCopied = SIZE_MAX;
 
@@ -39,7 +39,6 @@ bool takes_recurrent(const codegen::Kernel& kernel, std::string& refusal) {
   return refusal.empty();
 }
 
-bool keeps_recurrent(const ir::OpCall& call);
 bool keeps_recurrent(const ir::OpCall& call) {
   for (std::string_view name : {"lstm", "lstm_gradient", "gru", "gru_gradient"})
     if (call.op.name == name) return refusal_of(call.op, call.attrs, call.in.size(), call.in[0].dtype).empty();
