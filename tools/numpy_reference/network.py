@@ -329,9 +329,8 @@ def group_normalization(x, gamma=None, beta=None, groups=1, axis=-1, epsilon=0):
 # --- attention ---
 
 
-def dot_product_attention(query, key, value, bias=None, mask=None, scale=None, is_causal=False):
-    group = query.shape[2] // key.shape[2]
-    key, value = np.repeat(key, group, axis=2), np.repeat(value, group, axis=2)
+def attention_logits(query, key, bias, mask, scale, is_causal):
+    """[batch, heads, targets, sources], key having as many heads as query; and what is seen."""
     logits = np.einsum("btnh,bsnh->bnts", query, key) * (1 / math.sqrt(query.shape[-1]) if scale is None else scale)
     three = lambda v: v[:, None] if v.ndim == 3 else v  # [batch, targets, sources]
     if bias is not None:
@@ -341,7 +340,32 @@ def dot_product_attention(query, key, value, bias=None, mask=None, scale=None, i
         seen &= three(mask)
     if is_causal:
         seen &= np.tri(*logits.shape[2:], dtype=bool)
-    return np.einsum("bnts,bsnh->btnh", softmax(np.where(seen, logits, -1e300), -1), value)
+    return np.where(seen, logits, -1e300), seen
+
+
+def attention_parts(query, key, value, bias=None, mask=None, scale=None, is_causal=False):
+    key, value = (np.repeat(x, query.shape[2] // key.shape[2], axis=2) for x in (key, value))
+    logits, _ = attention_logits(query, key, bias, mask, scale, is_causal)
+    peak = logits.max(-1, initial=-np.inf)
+    total = np.exp(logits - peak[..., None]).sum(-1)
+    return np.einsum("bnts,bsnh->btnh", np.exp(logits - peak[..., None]) / total[..., None], value), peak, total
+
+
+def dot_product_attention(*operands, **attrs):
+    return attention_parts(*operands, **attrs)[0]
+
+
+def attention_gradient(query, key, value, gradient, peak, total, mean, bias=None, mask=None, scale=None, is_causal=False, bias_gradient=False):
+    group = query.shape[2] // key.shape[2]
+    ungrouped = lambda x: x.reshape(*x.shape[:2], x.shape[2] // group, group, x.shape[-1]).sum(3)
+    key, value = (np.repeat(x, group, axis=2) for x in (key, value))
+    logits, seen = attention_logits(query, key, bias, mask, scale, is_causal)
+    weights = np.exp(logits - peak[..., None]) / total[..., None]
+    by_logits = np.where(seen, weights * (np.einsum("btnh,bsnh->bnts", gradient, value) - mean[..., None]), 0)
+    by_products = by_logits * (1 / math.sqrt(query.shape[-1]) if scale is None else scale)
+    results = [np.einsum("bnts,bsnh->btnh", by_products, key), ungrouped(np.einsum("bnts,btnh->bsnh", by_products, query)),
+               ungrouped(np.einsum("bnts,btnh->bsnh", weights, gradient))]
+    return results + [by_logits] * bias_gradient
 
 
 # --- recurrent layers: one step after the other ---
@@ -454,6 +478,8 @@ REFERENCE = {
     "batch_normalization": batch_normalization,
     "group_normalization": group_normalization,
     "dot_product_attention": dot_product_attention,
+    "attention_parts": attention_parts,
+    "attention_gradient": attention_gradient,
     "lstm": lstm,
     "lstm_gradient": lstm_gradient,
     "gru": gru,

@@ -9,7 +9,16 @@ namespace tandem::cpu {
 namespace {
 
 constexpr int64_t kCollidingStep = 512;  // floats: rows at a multiple of it share few sets of the first cache
+constexpr int64_t kPackFromUses = 16;    // of rows that collide
 constexpr Segment kWhole{0, 0};
+
+// Few targets fill few lanes of a panel, and their scores are smaller than the keys: products with a few vectors are faster then. Where the
+// number is a symbol the kernels take any.
+constexpr int64_t kFewTargets = 7;
+bool is_worth_keeping(const ir::OpCall& call) {
+  const Dim& targets = call.in[0].dims[1];
+  return call.in[0].dtype == DType::F32 && !(targets.is_const() && targets.value() <= kFewTargets);
+}
 
 Broadcast broadcast_strides(const codegen::Operand& o, size_t input) {
   Broadcast b{.input = static_cast<int>(input)};
@@ -59,9 +68,10 @@ AttentionCall::AttentionCall(const codegen::Kernel& kernel, size_t seen_at) {
   if (kernel.in.size() > seen_at + 1) mask = broadcast_strides(kernel.in[seen_at + 1], seen_at + 1);
 }
 
-RowReader::RowReader(const HeadStrides& strides, int64_t most_rows, int64_t depth)
+RowReader::RowReader(const HeadStrides& strides, int64_t most_rows, int64_t depth, int64_t uses)
     : strides_(strides), most_rows_(most_rows), depth_(depth), packed_step_(round_up(depth, 16) + 16) {
-  packs_ = (strides.depth != 1 && depth > 1) || (strides.row % kCollidingStep == 0 && strides.row != 0);
+  const bool collides = strides.row % kCollidingStep == 0 && strides.row != 0;
+  packs_ = (strides.depth != 1 && depth > 1) || (collides && uses >= kPackFromUses);
 }
 
 const float* RowReader::read(const float* from, int64_t b, int64_t first, int64_t rows, int64_t h, float* scratch) const {
@@ -144,8 +154,7 @@ ScorePanel SeenReader::panel(void* const* pointers, int64_t b, int64_t h, int64_
   return p;
 }
 
-// Every extent, stride and attribute; float32 alone.
-bool keeps_attention_parts(const ir::OpCall& call) { return call.op.name == "attention_parts" && call.in[0].dtype == DType::F32; }
-bool keeps_attention_gradient(const ir::OpCall& call) { return call.op.name == "attention_gradient" && call.in[0].dtype == DType::F32; }
+bool keeps_attention_parts(const ir::OpCall& call) { return call.op.name == "attention_parts" && is_worth_keeping(call); }
+bool keeps_attention_gradient(const ir::OpCall& call) { return call.op.name == "attention_gradient" && is_worth_keeping(call); }
 
 }  // namespace tandem::cpu

@@ -14,6 +14,8 @@ namespace tandem::cpu {
 
 inline constexpr int kPanelVectors = 2;        // of targets
 inline constexpr int64_t kBlockSources = 128;  // rows of a panel
+inline constexpr int64_t kBlockPanels = 4;     // panels that meet a block of sources one after the other, at the most
+inline constexpr int64_t kBlockTargets = kBlockPanels * kPanelVectors * 16;  // … with the widest vectors
 
 // [batch, length, heads, depth] somewhere in memory, in elements.
 struct HeadStrides {
@@ -41,10 +43,11 @@ struct AttentionCall {
   Broadcast bias, mask;
 };
 
-// Rows of an operand as tiles can read them: where they lie, or packed where the depth is not contiguous or rows collide in the cache.
+// Rows of an operand as tiles can read them: where they lie, or packed where the depth is not contiguous, or where rows that are used
+// several times collide in the cache.
 class RowReader {
  public:
-  RowReader(const HeadStrides& strides, int64_t most_rows, int64_t depth);
+  RowReader(const HeadStrides& strides, int64_t most_rows, int64_t depth, int64_t uses);
   int64_t scratch_floats() const { return packs_ ? most_rows_ * packed_step_ : 0; }
   int64_t step() const { return packs_ ? packed_step_ : strides_.row; }
   const float* read(const float* from, int64_t b, int64_t first, int64_t rows, int64_t h, float* scratch) const;

@@ -12,7 +12,6 @@
 namespace tandem::cpu {
 namespace {
 
-constexpr int64_t kBlockPanels = 4;      // of targets: so many columns a sum over targets has
 constexpr double kChunkWork = 400e3;     // multiplications a chunk should have at the least: about 10 us
 constexpr int64_t kWantedChunks = 16;    // as far as there are blocks of sources
 constexpr int64_t kAddFloats = 1 << 15;  // a chunk of the last additions
@@ -27,10 +26,10 @@ class AttentionBackward final : public CpuProgram {
         has_bias_gradient_(kernel.out.size() > 3),
         tiles_(tools.target.wide),
         width_(tiles_.width()),
-        queries_(call_.query, kBlockPanels * width_, call_.depth),
-        gradients_(gradient_, kBlockPanels * width_, call_.value_depth),
-        keys_(call_.key, kBlockSources, call_.depth),
-        values_(call_.value, kBlockSources, call_.value_depth),
+        queries_(call_.query, kBlockPanels * width_, call_.depth, call_.sources),
+        gradients_(gradient_, kBlockPanels * width_, call_.value_depth, call_.sources),
+        keys_(call_.key, kBlockSources, call_.depth, call_.targets),
+        values_(call_.value, kBlockSources, call_.value_depth, call_.targets),
         seen_(call_, width_) {
     const int64_t block = kBlockPanels * width_;
     ScratchPlaces places;
@@ -78,7 +77,7 @@ class AttentionBackward final : public CpuProgram {
   struct Targets {
     int64_t b, h, first, count;
     const float *query, *gradient;
-    float peak[kBlockPanels * kPanelVectors * 16], factor[kBlockPanels * kPanelVectors * 16], mean[kBlockPanels * kPanelVectors * 16];
+    float peak[kBlockTargets], factor[kBlockTargets], mean[kBlockTargets];
     bool all_see_something;
     float* by_query;
   };

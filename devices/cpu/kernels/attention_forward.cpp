@@ -1,17 +1,18 @@
-// Attention of float32: a panel of targets at a time meets the sources block by block, with an online softmax (Milakov and Gimelshein,
+// Attention of float32: a block of targets at a time meets the sources block by block, with an online softmax (Milakov and Gimelshein,
 // 2018).
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "attention.hpp"
+#include "base/text.hpp"
 #include "cpu_program.hpp"
 #include "scratch.hpp"
 
 namespace tandem::cpu {
 namespace {
 
-constexpr double kChunkWork = 400e3;  // multiplications a chunk should have at the least: about 10 us
+constexpr double kChunkWork = 400e3;   // multiplications a chunk should have at the least: about 10 us
+constexpr int64_t kWantedChunks = 16;  // as far as there are panels
 
 class AttentionForward final : public CpuProgram {
  public:
@@ -20,104 +21,129 @@ class AttentionForward final : public CpuProgram {
         inputs_(kernel.in.size()),
         tiles_(tools.target.wide),
         width_(tiles_.width()),
-        queries_(call_.query, width_, call_.depth),
-        keys_(call_.key, kBlockSources, call_.depth),
-        values_(call_.value, kBlockSources, call_.value_depth),
+        block_(std::clamp<int64_t>(call_.batch * call_.heads * parts(call_.targets, width_) / kWantedChunks, 1, kBlockPanels) * width_),
+        queries_(call_.query, width_, call_.depth, call_.sources),
+        keys_(call_.key, kBlockSources, call_.depth, std::min(block_, call_.targets)),
+        values_(call_.value, kBlockSources, call_.value_depth, std::min(block_, call_.targets)),
         seen_(call_, width_) {
     ScratchPlaces places;
     query_at_ = places.add(queries_.scratch_floats());
-    turned_at_ = places.add(call_.depth * width_);
-    scores_at_ = places.add(kBlockSources * width_);
-    sum_at_ = places.add(width_ * call_.value_depth);
     key_at_ = places.add(keys_.scratch_floats());
     value_at_ = places.add(values_.scratch_floats());
+    turned_at_ = places.add(call_.depth * block_);
+    scores_at_ = places.add(kBlockSources * width_);
+    sum_at_ = places.add(call_.value_depth * block_);
     seen_at_ = places.add(seen_.scratch_floats());
     scratch_ = WorkerScratch(places.bytes(), tools.threads);
-    panels_ = parts(call_.targets, width_);
-    const double work =
-        static_cast<double>(width_) * static_cast<double>(call_.sources) * static_cast<double>(call_.depth + call_.value_depth);
-    panels_per_chunk_ = std::max<int64_t>(1, static_cast<int64_t>(kChunkWork / std::max(work, 1.0)));
+    blocks_ = parts(call_.targets, block_);
+    const double work = static_cast<double>(std::min(block_, call_.targets)) * static_cast<double>(call_.sources) *
+                        static_cast<double>(call_.depth + call_.value_depth);
+    blocks_per_chunk_ = std::max<int64_t>(1, static_cast<int64_t>(kChunkWork / std::max(work, 1.0)));
   }
   std::string_view kernel_name() const override { return "attention/tiles"; }
   size_t scratch_bytes() const override { return scratch_.bytes(); }
 
+  // How targets are cut into blocks and chunks does not matter to any of them.
   void run(const device::LaunchArgs& args, ThreadPool& pool) const override {
-    const int64_t all = call_.batch * call_.heads * panels_;
-    pool.run(parts(all, panels_per_chunk_), [&](int64_t chunk) {
-      const int64_t end = std::min(all, (chunk + 1) * panels_per_chunk_);
-      for (int64_t i = chunk * panels_per_chunk_; i < end; ++i)
-        panel(args, i / panels_ / call_.heads, i / panels_ % call_.heads, i % panels_ * width_);
+    const int64_t all = call_.batch * call_.heads * blocks_;
+    pool.run(parts(all, blocks_per_chunk_), [&](int64_t chunk) {
+      const int64_t end = std::min(all, (chunk + 1) * blocks_per_chunk_);
+      for (int64_t i = chunk * blocks_per_chunk_; i < end; ++i)
+        block(args, {i / blocks_ / call_.heads, i / blocks_ % call_.heads, i % blocks_ * block_});
     });
   }
 
  private:
-  static constexpr int64_t kMostWidth = kPanelVectors * 16;
+  struct Place {
+    int64_t b, h, target;
+  };
+  struct Sums {
+    float peak[kBlockTargets], total[kBlockTargets];
+  };
 
-  void panel(const device::LaunchArgs& args, int64_t b, int64_t h, int64_t target) const {
+  void block(const device::LaunchArgs& args, const Place& at) const {
     auto* scratch = static_cast<float*>(scratch_.mine(args.scratch));
+    const auto* query = static_cast<const float*>(args.pointers[0]);
     const auto* key = static_cast<const float*>(args.pointers[1]);
     const auto* value = static_cast<const float*>(args.pointers[2]);
-    const int64_t targets = std::min(width_, call_.targets - target), key_head = h / call_.group();
-    float *turned = scratch + turned_at_, *scores = scratch + scores_at_, *sum = scratch + sum_at_;
-    const float* rows = queries_.read(static_cast<const float*>(args.pointers[0]), b, target, targets, h, scratch + query_at_);
-    tiles_.turn(rows, queries_.step(), targets, call_.depth, turned);
-
-    alignas(64) float peak[kMostWidth], total[kMostWidth], factor[kMostWidth];
-    std::fill_n(peak, kMostWidth, -std::numeric_limits<float>::infinity());
-    std::fill_n(total, kMostWidth, 0.0f);
-    std::fill_n(sum, width_ * call_.value_depth, 0.0f);
+    const int64_t targets = std::min(block_, call_.targets - at.target), key_head = at.h / call_.group();
+    for (int64_t j = 0; j < targets; j += width_) {
+      const int64_t columns = std::min(width_, targets - j);
+      const float* rows = queries_.read(query, at.b, at.target + j, columns, at.h, scratch + query_at_);
+      tiles_.turn(rows, queries_.step(), columns, call_.depth, scratch + turned_at_ + j * call_.depth);
+    }
+    Sums sums;
+    std::fill_n(sums.peak, kBlockTargets, -std::numeric_limits<float>::infinity());
+    std::fill_n(sums.total, kBlockTargets, 0.0f);
+    if (call_.sources == 0) std::fill_n(scratch + sum_at_, targets * call_.value_depth, 0.0f);
     for (int64_t source = 0; source < call_.sources; source += kBlockSources) {
-      if (call_.is_causal && source >= target + targets && std::all_of(peak, peak + targets, [](float p) { return p > kSeesSomething; }))
+      if (call_.is_causal && source >= at.target + targets &&
+          std::all_of(sums.peak, sums.peak + targets, [](float p) { return p > kSeesSomething; }))
         break;
       const int64_t sources = std::min(kBlockSources, call_.sources - source);
-      const float* k = keys_.read(key, b, source, sources, key_head, scratch + key_at_);
-      tiles_.cover(Rows::Apart, sources, targets,
-                   {.a = k, .b = turned, .a_step = keys_.step(), .b_step = width_, .length = call_.depth, .c = scores, .c_step = width_});
-      const ScorePanel p = seen_.panel(args.pointers, b, h, target, targets, source, sources, tiles_, scores, scratch + seen_at_);
-      tiles_.vectors.softmax(p, peak, total, factor);
-      if (source > 0) tiles_.vectors.scale_rows(sum, call_.value_depth, targets, call_.value_depth, factor, sum, call_.value_depth);
-      const float* v = values_.read(value, b, source, sources, key_head, scratch + value_at_);
-      tiles_.cover(Rows::Together, targets, call_.value_depth,
-                   {.a = scores,
-                    .b = v,
-                    .a_step = width_,
-                    .b_step = values_.step(),
-                    .length = sources,
-                    .c = sum,
-                    .c_step = call_.value_depth,
-                    .accumulate = source > 0});
+      const float* k = keys_.read(key, at.b, source, sources, key_head, scratch + key_at_);
+      const float* v = values_.read(value, at.b, source, sources, key_head, scratch + value_at_);
+      for (int64_t j = 0; j < targets; j += width_)
+        meet(args, {at.b, at.h, at.target + j}, j, std::min(width_, targets - j), source, sources, k, v, sums);
     }
-    finish(args, b, h, target, targets, sum, peak, total);
+    finish(args, at, targets, scratch + sum_at_, sums);
   }
 
-  void finish(const device::LaunchArgs& args, int64_t b, int64_t h, int64_t target, int64_t targets, const float* sum, const float* peak,
-              const float* total) const {
+  // A panel of targets, from column j of the block on, and a block of sources.
+  void meet(const device::LaunchArgs& args, const Place& at, int64_t j, int64_t targets, int64_t source, int64_t sources, const float* k,
+            const float* v, Sums& sums) const {
+    auto* scratch = static_cast<float*>(scratch_.mine(args.scratch));
+    float *scores = scratch + scores_at_, *sum = scratch + sum_at_ + j * call_.value_depth;
+    float factor[kPanelVectors * 16];
+    tiles_.cover(Rows::Apart, sources, targets,
+                 {.a = k,
+                  .b = scratch + turned_at_ + j * call_.depth,
+                  .a_step = keys_.step(),
+                  .b_step = width_,
+                  .length = call_.depth,
+                  .c = scores,
+                  .c_step = width_});
+    const ScorePanel p = seen_.panel(args.pointers, at.b, at.h, at.target, targets, source, sources, tiles_, scores, scratch + seen_at_);
+    tiles_.vectors.softmax(p, sums.peak + j, sums.total + j, factor);
+    if (source > 0) tiles_.vectors.scale_rows(sum, call_.value_depth, targets, call_.value_depth, factor, sum, call_.value_depth);
+    tiles_.cover(Rows::Together, targets, call_.value_depth,
+                 {.a = scores,
+                  .b = v,
+                  .a_step = width_,
+                  .b_step = values_.step(),
+                  .length = sources,
+                  .c = sum,
+                  .c_step = call_.value_depth,
+                  .accumulate = source > 0});
+  }
+
+  void finish(const device::LaunchArgs& args, const Place& at, int64_t targets, const float* sum, const Sums& sums) const {
     auto* out = static_cast<float*>(args.pointers[inputs_]);
     auto* peaks = static_cast<float*>(args.pointers[inputs_ + 1]);
     auto* totals = static_cast<float*>(args.pointers[inputs_ + 2]);
-    const int64_t row = (b * call_.heads + h) * call_.targets + target;
-    alignas(64) float factor[kMostWidth];
+    const int64_t row = (at.b * call_.heads + at.h) * call_.targets + at.target;
+    float factor[kBlockTargets];
     for (int64_t j = 0; j < targets; ++j) {
       // Nothing but -infinity has no softmax; no source at all gives 0.
-      const bool is_nothing = call_.sources > 0 && peak[j] == -std::numeric_limits<float>::infinity();
-      const float t = is_nothing ? std::numeric_limits<float>::quiet_NaN() : total[j];
-      factor[j] = call_.sources > 0 ? 1 / t : 0;
-      peaks[row + j] = peak[j];
-      totals[row + j] = t;
+      const bool is_nothing = call_.sources > 0 && sums.peak[j] == -std::numeric_limits<float>::infinity();
+      const float total = is_nothing ? std::numeric_limits<float>::quiet_NaN() : sums.total[j];
+      factor[j] = call_.sources > 0 ? 1 / total : 0;
+      peaks[row + j] = sums.peak[j];
+      totals[row + j] = total;
     }
     const int64_t step = call_.heads * call_.value_depth;
     tiles_.vectors.scale_rows(sum, call_.value_depth, targets, call_.value_depth, factor,
-                              out + (b * call_.targets + target) * step + h * call_.value_depth, step);
+                              out + (at.b * call_.targets + at.target) * step + at.h * call_.value_depth, step);
   }
 
   AttentionCall call_;
   size_t inputs_;
   AttentionTiles tiles_;
-  int64_t width_;
+  int64_t width_, block_;  // targets of a panel and of a block
   RowReader queries_, keys_, values_;
   SeenReader seen_;
-  int64_t query_at_ = 0, turned_at_ = 0, scores_at_ = 0, sum_at_ = 0, key_at_ = 0, value_at_ = 0, seen_at_ = 0;  // floats
-  int64_t panels_ = 0, panels_per_chunk_ = 1;
+  int64_t query_at_ = 0, key_at_ = 0, value_at_ = 0, turned_at_ = 0, scores_at_ = 0, sum_at_ = 0, seen_at_ = 0;  // floats
+  int64_t blocks_ = 0, blocks_per_chunk_ = 1;
   WorkerScratch scratch_;
 };
 
