@@ -68,7 +68,7 @@ class CpuDevice final : public device::Device {
       }
       if (!refusal.empty()) reasons += cat("; not ", entry.name, ": ", refusal);
     }
-    if (kernel.op->decompose) internal_error(kernel.op->name, ": the cpu keeps it whole and has no kernel for it", reasons);
+    if (kernel.op->decompose) internal_error("I11: ", kernel.op->name, ": the cpu keeps it whole and has no kernel for it", reasons);
     user_error(kernel.op->name, ": the cpu has no kernel for it", reasons);
   }
 

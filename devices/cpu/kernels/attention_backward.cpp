@@ -78,7 +78,7 @@ class AttentionBackward final : public CpuProgram {
     int64_t b, h, first, count;
     const float *query, *gradient;
     float peak[kBlockTargets], factor[kBlockTargets], mean[kBlockTargets];
-    bool all_see_something;
+    bool all_see_something, adds_to_keys;
     float* by_query;
   };
 
@@ -96,15 +96,24 @@ class AttentionBackward final : public CpuProgram {
 
   void range(const device::LaunchArgs& args, int64_t b, int64_t key_head, int64_t r) const {
     const int64_t begin = r * range_, end = std::min(call_.sources, begin + range_);
-    clear_rows(key_rows(args, 1, b, begin, key_head, call_.depth), end - begin, call_.key_heads * call_.depth, call_.depth);
-    clear_rows(key_rows(args, 2, b, begin, key_head, call_.value_depth), end - begin, call_.key_heads * call_.value_depth,
-               call_.value_depth);
     const int64_t block = kBlockPanels * width_;
+    // The first targets that meet a source write its gradients, the others add to them. Causal ones may pass it by.
+    const bool clears = call_.is_causal || call_.targets == 0;
+    if (clears) {
+      clear_rows(key_rows(args, 1, b, begin, key_head, call_.depth), end - begin, call_.key_heads * call_.depth, call_.depth);
+      clear_rows(key_rows(args, 2, b, begin, key_head, call_.value_depth), end - begin, call_.key_heads * call_.value_depth,
+                 call_.value_depth);
+    }
     Targets t;
+    t.adds_to_keys = clears;
     for (int64_t h = key_head * call_.group(); h < (key_head + 1) * call_.group(); ++h)
       for (int64_t first = 0; first < call_.targets; first += block) {
         prepare(args, b, h, first, std::min(block, call_.targets - first), r, t);
-        for (int64_t source = begin; source < end; source += kBlockSources) meet(args, t, source, std::min(kBlockSources, end - source));
+        // If the first block of sources is passed by, so are the others.
+        if (begin >= end || passes_by(t, begin)) clear_rows(t.by_query, t.count, call_.heads * call_.depth, call_.depth);
+        for (int64_t source = begin; source < end; source += kBlockSources)
+          meet(args, t, source, std::min(kBlockSources, end - source), source > begin);
+        t.adds_to_keys = true;
       }
   }
 
@@ -134,13 +143,14 @@ class AttentionBackward final : public CpuProgram {
       t.mean[j] = is_there ? of_row(2, j) : 0;
       t.all_see_something = t.all_see_something && t.peak[j] > kSeesSomething;
     }
-    const int64_t step = call_.heads * call_.depth;
-    t.by_query = by_query(args, r) + (b * call_.targets + first) * step + h * call_.depth;
-    clear_rows(t.by_query, count, step, call_.depth);
+    t.by_query = by_query(args, r) + ((b * call_.targets + first) * call_.heads + h) * call_.depth;
   }
 
-  void meet(const device::LaunchArgs& args, const Targets& t, int64_t source, int64_t sources) const {
-    if (call_.is_causal && source >= t.first + t.count && t.all_see_something) {
+  // Whether sources from here on have a weight of exactly 0.
+  bool passes_by(const Targets& t, int64_t source) const { return call_.is_causal && source >= t.first + t.count && t.all_see_something; }
+
+  void meet(const device::LaunchArgs& args, const Targets& t, int64_t source, int64_t sources, bool adds_to_queries) const {
+    if (passes_by(t, source)) {
       if (has_bias_gradient_) write_by_logits(args, t, 0, t.count, source, sources, nullptr);
       return;
     }
@@ -180,16 +190,16 @@ class AttentionBackward final : public CpuProgram {
                     .length = sources,
                     .c = t.by_query + j * query_step,
                     .c_step = query_step,
-                    .accumulate = true});
+                    .accumulate = adds_to_queries});
     }
-    sum_over_targets(scratch + by_scores_at_, t.query, queries_.step(), t.count, sources,
+    sum_over_targets(t.adds_to_keys, scratch + by_scores_at_, t.query, queries_.step(), t.count, sources,
                      key_rows(args, 1, t.b, source, key_head, call_.depth), call_.depth);
-    sum_over_targets(scratch + weights_at_, t.gradient, gradients_.step(), t.count, sources,
+    sum_over_targets(t.adds_to_keys, scratch + weights_at_, t.gradient, gradients_.step(), t.count, sources,
                      key_rows(args, 2, t.b, source, key_head, call_.value_depth), call_.value_depth);
   }
 
-  // to[source, :] += sum over targets of panels[source, target] * rows[target, :]
-  void sum_over_targets(const float* panels, const float* rows, int64_t step, int64_t targets, int64_t sources, float* to,
+  // to[source, :] = (to[source, :] +) sum over targets of panels[source, target] * rows[target, :]
+  void sum_over_targets(bool adds, const float* panels, const float* rows, int64_t step, int64_t targets, int64_t sources, float* to,
                         int64_t columns) const {
     Segment segments[kBlockPanels];
     const int64_t whole = targets / width_;
@@ -203,12 +213,13 @@ class AttentionBackward final : public CpuProgram {
            .length = width_,
            .c = to,
            .c_step = call_.key_heads * columns,
-           .accumulate = true};
+           .accumulate = adds};
     if (whole > 0) tiles_.cover(Rows::Apart, sources, columns, t);
     if (targets % width_ == 0) return;
     segments[0] = {whole * kBlockSources * width_, whole * width_ * step};
     t.segment_count = 1;
     t.length = targets % width_;
+    t.accumulate = adds || whole > 0;
     tiles_.cover(Rows::Apart, sources, columns, t);
   }
 
