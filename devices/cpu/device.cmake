@@ -39,5 +39,7 @@ target_link_libraries(tandem_device_cpu PUBLIC ${CMAKE_DL_LIBS})
 add_dependencies(tandem_device_cpu tandem_llvm)
 
 # Chosen at run time by what the processor has. These files include nothing that could leave code for these instructions elsewhere.
-set_source_files_properties(${folder}/kernels/tile_avx2.cpp PROPERTIES COMPILE_OPTIONS "-mavx2;-mfma")
-set_source_files_properties(${folder}/kernels/tile_avx512.cpp PROPERTIES COMPILE_OPTIONS "-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl;-mfma;-mprefer-vector-width=512")
+set_source_files_properties(${folder}/kernels/tile_avx2.cpp PROPERTIES COMPILE_OPTIONS "-mavx2;-mfma;-mf16c")
+set(avx512 "-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl;-mfma;-mprefer-vector-width=512")
+set_source_files_properties(${folder}/kernels/tile_avx512.cpp PROPERTIES COMPILE_OPTIONS "${avx512}")
+set_source_files_properties(${folder}/kernels/tile_avx512_pairs.cpp PROPERTIES COMPILE_OPTIONS "${avx512};-mavx512bf16")

@@ -47,16 +47,16 @@ struct Engine::EagerEntry {
 
 Engine::Engine(device::Device& device) : device_(device), serial_(++engines) { ops::table(); }
 
-std::shared_ptr<Executable> Engine::compile(const ir::Graph& graph, const std::vector<int32_t>& donations) {
+std::shared_ptr<Executable> Engine::compile(const ir::Graph& graph, const std::vector<int32_t>& donations, Precision precision) {
   const size_t h = hash(graph);
   {
     std::lock_guard lock(mutex_);
     for (auto [it, end] = compiled_.equal_range(h); it != end; ++it)
-      if (it->second.donations == donations && it->second.graph == graph) return it->second.executable;
+      if (it->second.donations == donations && it->second.precision == precision && it->second.graph == graph) return it->second.executable;
   }
-  auto executable = std::make_shared<Executable>(passes::run_pipeline(ops::table(), graph), device_, donations);
+  auto executable = std::make_shared<Executable>(passes::run_pipeline(ops::table(), graph, precision), device_, donations);
   std::lock_guard lock(mutex_);
-  compiled_.emplace(h, Compiled{graph, donations, executable});
+  compiled_.emplace(h, Compiled{graph, donations, precision, executable});
   return executable;
 }
 

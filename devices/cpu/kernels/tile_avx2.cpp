@@ -1,4 +1,4 @@
-// The register tiles for AVX2 with FMA: 16 registers of 8 floats. Compiled for these instructions (device.cmake).
+// The register tiles for AVX2 with FMA and F16C: 16 registers of 8 floats. Compiled for these instructions (device.cmake).
 #include "tile_body.hpp"
 
 namespace tandem::cpu {
@@ -18,6 +18,12 @@ struct Avx2 {
   static void store(float* p, Vector v, Mask m) { _mm256_maskstore_ps(p, m, v); }
   static Vector add(Vector a, Vector b) { return _mm256_add_ps(a, b); }
   static Vector multiply_add(Vector a, Vector b, Vector c) { return _mm256_fmadd_ps(a, b, c); }
+  static Vector from_float16(const uint16_t* p) { return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))); }
+  static Vector lower(const uint16_t* p) {  // the bits as they are, below 16 zeros
+    return _mm256_castsi256_ps(_mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
+  }
+  static Vector from_bfloat16(const uint16_t* p) { return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(lower(p)), 16)); }
+  static Vector either(Vector a, Vector b) { return _mm256_or_ps(a, b); }
   static float total(Vector v) {
     __m128 x = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
     x = _mm_add_ps(x, _mm_movehl_ps(x, x));
@@ -27,6 +33,6 @@ struct Avx2 {
 
 }  // namespace
 
-constinit const TileSet kTilesAvx2 = {Avx2::kLanes, Avx2::kMostRows, find_tile<Avx2>, run_dots<Avx2>, run_copy<Avx2>, run_transpose<Avx2>};
+constinit const TileSet kTilesAvx2 = tile_set<Avx2>();
 
 }  // namespace tandem::cpu
