@@ -33,10 +33,9 @@ TEST(Precision, OfAnInnerFunctionMustBeTheOuters) {
                        FunctionOptions{.name = "inner", .precision = Precision::MixedFloat16});
   const Tensor x = Tensor::full({2, 2}, 0.1f);
   const Function plain([&](const Tensor& y) { return inner(y); }, FunctionOptions{.name = "outer"});
-  EXPECT_TRUE(
-      error_of([&] { plain(x); })
-          .starts_with("inner: asks for mixed_float16, but becomes part of outer, which computes in float32\n  hint: give the outer "
-                       "function the precision"));
+  const std::string error = error_of([&] { plain(x); });
+  EXPECT_TRUE(error.starts_with("inner: asks for mixed_float16, but becomes part of outer, which computes in float32\n")) << error;
+  EXPECT_NE(error.find("hint: give the outer function the precision"), std::string::npos) << error;
   const Function mixed([&](const Tensor& y) { return inner(y); }, FunctionOptions{.name = "outer", .precision = Precision::MixedFloat16});
   EXPECT_EQ(floats(mixed(x)), floats(inner(x)));
 }
@@ -71,7 +70,7 @@ TEST(LossScale, SmallGradientsVanishWithoutAndNotWithIt) {
 TEST(LossScale, SkipsAStepThatOverflowsHalvesAndGrowsAgain) {
   const Small model;
   const Tensor x = Tensor::full({2, 4}, 1.0f);
-  const LossScale scale({.initial = 0x1p19, .growth_steps = 3});
+  const LossScale scale({.initial = 0x1p18, .growth_steps = 3});
   const Variable steps(0.0f, {.trainable = false});
   const Function step(
       [&](const Tensor& in) {
@@ -86,8 +85,8 @@ TEST(LossScale, SkipsAStepThatOverflowsHalvesAndGrowsAgain) {
       FunctionOptions{.precision = Precision::MixedFloat16});
   const F before = floats(model.w1.value());
   const auto scale_now = [&] { return scale.value().item<float>(); };
-  // The gradient before relu is 0.5 * scale: infinite in float16 from 2^17 on.
-  for (const float expected : {0x1p18f, 0x1p17f, 0x1p16f}) {
+  // The gradient of the last product is the scale itself: infinite in float16 from 2^16 on.
+  for (const float expected : {0x1p17f, 0x1p16f, 0x1p15f}) {
     step(x);
     EXPECT_EQ(scale_now(), expected);
     EXPECT_EQ(floats(model.w1.value()), before);
@@ -96,7 +95,7 @@ TEST(LossScale, SkipsAStepThatOverflowsHalvesAndGrowsAgain) {
   for (int i = 1; i <= 3; ++i) {
     step(x);
     EXPECT_EQ(steps.value().item<float>(), static_cast<float>(i));
-    EXPECT_EQ(scale_now(), i < 3 ? 0x1p16f : 0x1p17f);
+    EXPECT_EQ(scale_now(), i < 3 ? 0x1p15f : 0x1p16f);
   }
   EXPECT_LT(floats(model.w1.value())[0], before[0]);
   EXPECT_TRUE(std::isfinite(floats(model.w1.value())[0]));

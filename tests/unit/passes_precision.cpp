@@ -173,7 +173,7 @@ TEST(Precision, GoesIntoLoops) {
   }
 }
 
-// A deep network's activations, which its backward pass reads again, take half the memory.
+// A deep network's activations, which its backward pass reads again, take half the memory. (With each lies a mask of a byte an element.)
 TEST(Precision, TheArenaShrinks) {
   ir::Builder b(table());
   const int64_t rows = 512, width = 64;
@@ -192,7 +192,7 @@ TEST(Precision, TheArenaShrinks) {
   };
   const size_t whole = arena(Precision::Float32);
   EXPECT_GT(whole, 8u * rows * width * sizeof(float));
-  for (Precision p : kMixed) EXPECT_LT(arena(p), whole * 6 / 10);
+  for (Precision p : kMixed) EXPECT_LT(arena(p), whole * 3 / 4);
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ class ConvForward final : public CpuProgram {
       : conv_(conv),
         phases_(phases_of(conv)),
         bands_(cut(conv, phases_)),
-        pack_(kernel.in[0].dtype, tools.target, Pairs::Allowed),
+        pack_(kernel.in[0].dtype, tools.target, conv.channels % 2 == 0 ? Pairs::Allowed : Pairs::Never),
         units_(pack_.units(conv.channels)),
         tiles_(pack_.tiles(), Rows::Apart),
         x_(image_steps(kernel.in[0])),
