@@ -58,7 +58,7 @@ LossScale::Unscaled LossScale::unscale(const std::vector<Tensor>& gradients) con
   for (const Tensor& g : gradients) {
     u.gradients.push_back(g.defined() ? g * inverse.cast(g.dtype()) : g);
     if (!g.defined()) continue;
-    const Tensor finite = all(is_finite(g));
+    const Tensor finite = all(is_finite(u.gradients.back()));  // the scale is at least 1: as finite as it was
     u.finite = u.finite.defined() ? logical_and(u.finite, finite) : finite;
   }
   if (!u.finite.defined()) user_error("loss scale: none of the ", gradients.size(), " gradients is defined");
@@ -66,7 +66,12 @@ LossScale::Unscaled LossScale::unscale(const std::vector<Tensor>& gradients) con
 }
 
 void LossScale::apply(const std::vector<Tensor>& gradients, const Update& update) const {
-  const Unscaled u = unscale(gradients);
+  Unscaled u = unscale(gradients);
+  // Nothing of the update can begin before all gradients are known to be finite. Said at its start, not only at its end, so that it becomes
+  // one pass over gradients and state, instead of new state beside the old that is chosen from later.
+  if (u.finite.is_traced())
+    for (Tensor& g : u.gradients)
+      if (g.defined()) g = where(u.finite, g, 0);
   update_if(u.finite, [&] { update(u.gradients); });
   if (options_.dynamic) adapt(u.finite);
 }
