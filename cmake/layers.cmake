@@ -18,7 +18,7 @@ set(TANDEM_LAYERS
 
 # The layer that each public header include/tandem/<name>.hpp belongs to; one that is not named here belongs to frontend.
 set(TANDEM_PUBLIC_HEADERS
-  "base        dtype shape error dim"
+  "base        dtype shape error dim precision"
 )
 # Each folder devices/<name> may use this layer (and what that may use) and itself; nobody may use a folder of devices/.
 set(TANDEM_DEVICES_USE "device")

@@ -87,14 +87,20 @@ Trainer::Trainer(const Work& work, const Weights& weights, TrainerOptions option
       loss_sum_(zero_state({})),
       accuracy_sum_(zero_state({})),
       step_count_(zero_state({})),
-      step_([this](const td::Tensor& x, const td::Tensor& y) { return trace_step(x, y); }, td::FunctionOptions{.name = "step"}) {}
+      step_([this](const td::Tensor& x, const td::Tensor& y) { return trace_step(x, y); },
+            td::FunctionOptions{.name = "step", .precision = options.precision}) {
+  if (options.precision == td::Precision::MixedFloat16) loss_scale_.emplace();
+}
 
 td::Tensor Trainer::trace_step(const td::Tensor& x, const td::Tensor& y) {
   Forward forward{.random = random_, .dropout = options_.dropout};
   td::Tape tape;
   const td::Tensor output = work_.model(x, forward);
   const td::Tensor loss = loss_of(work_.loss, y, output);
-  adam_.apply(tape.gradients(loss, variables_));
+  if (loss_scale_)
+    loss_scale_->apply(tape.gradients(loss_scale_->scale(loss), variables_), [&](const auto& gradients) { adam_.apply(gradients); });
+  else
+    adam_.apply(tape.gradients(loss, variables_));
   loss_sum_.assign_add(loss);
   accuracy_sum_.assign_add(accuracy_of(work_.loss, y, output));
   step_count_.assign_add(1);

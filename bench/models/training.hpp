@@ -1,5 +1,6 @@
 // Training one piece of work: its data, and one compiled function for a whole step (forward, loss, gradients, Adam, metrics).
 #pragma once
+#include <optional>
 #include <vector>
 
 #include "works.hpp"
@@ -36,6 +37,7 @@ class Examples {
 
 struct TrainerOptions {
   bool dropout = true;
+  td::Precision precision = td::Precision::Float32;  // mixed_float16 comes with a dynamic loss scale
 };
 
 class Trainer {
@@ -61,6 +63,7 @@ class Trainer {
   TrainerOptions options_;
   Adam adam_;
   td::Generator random_{0};
+  std::optional<td::LossScale> loss_scale_;
   td::Variable loss_sum_, accuracy_sum_, step_count_;
   double flops_ = 0;
   td::Function<td::Tensor(td::Tensor, td::Tensor)> step_;

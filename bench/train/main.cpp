@@ -17,12 +17,14 @@ using namespace bench;
 
 constexpr const char* kUsage =
     "usage: train WORK [--steps N] [--passes N]   time passes of N steps over the data and print the best\n"
-    "       train WORK --losses N [--tiny]        print the losses of the first N steps, from the weights and data of formula.hpp\n";
+    "       train WORK --losses N [--tiny]        print the losses of the first N steps, from the weights and data of formula.hpp\n"
+    "       --precision NAME                      float32, mixed_float16 (with a loss scale) or mixed_bfloat16\n";
 
 struct Arguments {
   std::string work;
   int64_t steps = 0, passes = 3, losses = 0;
   Scale scale = Scale::Full;
+  td::Precision precision = td::Precision::Float32;
 };
 
 int64_t positive(std::string_view option, std::string_view text) {
@@ -44,6 +46,8 @@ Arguments parse(const std::vector<std::string_view>& words) {
       a.passes = number();
     else if (word == "--losses")
       a.losses = number();
+    else if (word == "--precision")
+      a.precision = td::parse_precision(i + 1 < words.size() ? words[++i] : "");
     else if (word == "--tiny")
       a.scale = Scale::Tiny;
     else if (a.work.empty() && !word.starts_with("-"))
@@ -82,7 +86,7 @@ void print_losses(const Arguments& a) {
   const Work work = make_work(a.work, a.scale, weights);
   weights.set_by_formula();
   const Examples examples(work, a.losses, Examples::Source::Formula);
-  const Trainer trainer(work, weights, {.dropout = false});
+  const Trainer trainer(work, weights, {.dropout = false, .precision = a.precision});
   std::vector<double> losses;
   for (int64_t i = 0; i < a.losses; ++i) losses.push_back(trainer.step(examples.x(i), examples.y(i)).item<double>());
   std::printf("{\"work\": \"%s\", \"engine\": \"tandem\", \"losses\": %s}\n", a.work.c_str(), list(losses).c_str());
@@ -93,7 +97,7 @@ void print_times(const Arguments& a) {
   const Work work = make_work(a.work, a.scale, weights);
   const int64_t steps = a.steps ? a.steps : work.steps;
   const Examples examples(work, steps, Examples::Source::Random);
-  const Trainer trainer(work, weights);
+  const Trainer trainer(work, weights, {.precision = a.precision});
   const auto step = [&](int64_t i) { return trainer.step(examples.x(i), examples.y(i)); };
 
   const double first = seconds([&] { step(0).item<float>(); });

@@ -6,7 +6,7 @@
 
 namespace tandem::cpu {
 
-// `isa`: native, avx2 or avx512. ResourceError when the processor lacks what is asked for (AVX2 and FMA at the least).
+// `isa`: native, avx2, avx512 or avx512_bf16. ResourceError when the processor lacks what is asked for (AVX2 and FMA at the least).
 Target host_target(std::string_view isa);
 
 }  // namespace tandem::cpu

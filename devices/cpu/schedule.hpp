@@ -41,6 +41,7 @@ struct Target {
   std::string features;  // "+avx2,+fma,…"
   int lanes = 8;         // elements a vector loop takes at a time: 16 with 512-bit registers, else 8
   bool wide = false;     // 512-bit registers
+  bool pairs = false;    // instructions that multiply pairs of bfloat16; generated code does not use them
 };
 
 }  // namespace tandem::cpu

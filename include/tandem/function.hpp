@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <tandem/precision.hpp>
 #include <tandem/structure.hpp>
 #include <tandem/tensor.hpp>
 #include <tandem/variable.hpp>
@@ -22,6 +23,8 @@ struct Spec {
 struct FunctionOptions {
   std::string name = "function";
   std::vector<Spec> specs = {};  // one for each argument tensor; empty: as the arguments of each call
+  // Of the compiled graph, with the gradients and updates inside it. A gradient that a tape outside asks for is computed in float32.
+  Precision precision = Precision::Float32;
 };
 
 namespace frontend {
@@ -30,7 +33,8 @@ class FunctionImpl;
 
 // The function over flat lists, which Function<R(A…)> wraps; other front-ends use it directly.
 // Tracing runs the callable once, with tensors that have no numbers. Tensors from outside become inputs that are bound at each call,
-// variables become state that comes in and, when assigned, goes out. Called while another function is traced, it becomes part of that.
+// variables become state that comes in and, when assigned, goes out. Called while another function is traced, it becomes part of that, and
+// then the other's precision holds: asking for another mixed one is a UserError.
 // An exception while tracing changes nothing; one while running may leave variables that are assigned with a part of their new values.
 class FlatCallable {
  public:

@@ -3,7 +3,9 @@
 #include <tandem/control.hpp>
 #include <tandem/dlpack.hpp>
 #include <tandem/function.hpp>
+#include <tandem/loss_scale.hpp>
 #include <tandem/ops.hpp>
+#include <tandem/precision.hpp>
 #include <tandem/random.hpp>
 #include <tandem/tape.hpp>
 #include <tandem/tensor.hpp>

@@ -14,7 +14,8 @@ constexpr std::string_view kCacheDir = "TANDEM_CACHE_DIR";
 constexpr Variable kVariables[] = {
     {"TANDEM_THREADS", "0", "Threads that compute, the calling one included; `0` is all cores this process may use."},
     {"TANDEM_DEVICE", "cpu", "The device that runs what does not name one, such as `cpu`, `ref` or `opencl:0`."},
-    {"TANDEM_CPU_ISA", "native", "The vector instructions the cpu device may use: `native`, or `avx2` or `avx512` to force narrower code."},
+    {"TANDEM_CPU_ISA", "native",
+     "The vector instructions the cpu device may use: `native`, or `avx2`, `avx512` or `avx512_bf16` to force narrower code."},
     {kCacheDir, "$XDG_CACHE_HOME/tandem/kernels, else ~/.cache/tandem/kernels",
      "The folder of compiled kernels; `off` or empty keeps nothing on disk."},
     {"TANDEM_CACHE_MIB", "1024",

@@ -47,20 +47,20 @@ struct Engine::EagerEntry {
 
 Engine::Engine(device::Device& device) : device_(device), serial_(++engines) { ops::table(); }
 
-ir::Graph Engine::passed(const ir::Graph& graph) const {
-  return passes::run_pipeline(ops::table(), graph, [this](const ir::OpCall& call) { return device_.keeps(call); });
+ir::Graph Engine::passed(const ir::Graph& graph, Precision precision) const {
+  return passes::run_pipeline(ops::table(), graph, [this](const ir::OpCall& call) { return device_.keeps(call); }, precision);
 }
 
-std::shared_ptr<Executable> Engine::compile(const ir::Graph& graph, const std::vector<int32_t>& donations) {
+std::shared_ptr<Executable> Engine::compile(const ir::Graph& graph, const std::vector<int32_t>& donations, Precision precision) {
   const size_t h = hash(graph);
   {
     std::lock_guard lock(mutex_);
     for (auto [it, end] = compiled_.equal_range(h); it != end; ++it)
-      if (it->second.donations == donations && it->second.graph == graph) return it->second.executable;
+      if (it->second.donations == donations && it->second.precision == precision && it->second.graph == graph) return it->second.executable;
   }
-  auto executable = std::make_shared<Executable>(passed(graph), device_, donations);
+  auto executable = std::make_shared<Executable>(passed(graph, precision), device_, donations);
   std::lock_guard lock(mutex_);
-  compiled_.emplace(h, Compiled{graph, donations, executable});
+  compiled_.emplace(h, Compiled{graph, donations, precision, executable});
   return executable;
 }
 
@@ -78,7 +78,7 @@ std::shared_ptr<Engine::EagerEntry> Engine::eager_entry(size_t h, const ir::OpDe
   entry->engine = serial_;
   entry->op = &op;
   entry->attrs = attrs;
-  entry->executable = std::make_unique<Executable>(passed(b.finish(out, std::string(op.name))), device_, std::vector<int32_t>{});
+  entry->executable = std::make_unique<Executable>(passed(b.finish(out, std::string(op.name)), Precision::Float32), device_, std::vector<int32_t>{});
   entry->bound = &entry->executable->bind(inputs);
   std::lock_guard lock(mutex_);
   if (eager_.size() >= kMostEagerEntries) eager_.clear();

@@ -8,6 +8,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include <tandem/precision.hpp>
+
 #include "ir/graph.hpp"
 #include "plan/plan.hpp"
 
@@ -66,7 +68,8 @@ class Engine {
   device::Device& device() { return device_; }
 
   // Passes, then an executable. The same graph gives the same executable (kept by structure).
-  std::shared_ptr<Executable> compile(const ir::Graph& graph, const std::vector<int32_t>& donations = {});
+  std::shared_ptr<Executable> compile(const ir::Graph& graph, const std::vector<int32_t>& donations = {},
+                                      Precision precision = Precision::Float32);
   // One op on tensors whose types are already final: a one-node graph, compiled once for each signature.
   void eager(const ir::OpDef& op, const ir::Attrs& attrs, TensorRefs inputs, std::vector<TensorRef>& outputs);
 
@@ -76,7 +79,7 @@ class Engine {
   Counters counters() const;
 
  private:
-  ir::Graph passed(const ir::Graph& graph) const;  // through the pipeline, for this device
+  ir::Graph passed(const ir::Graph& graph, Precision precision) const;  // through the pipeline, for this device
   struct EagerEntry;
   std::shared_ptr<EagerEntry> eager_entry(size_t hash, const ir::OpDef& op, const ir::Attrs& attrs, TensorRefs inputs);
 
@@ -86,6 +89,7 @@ class Engine {
   struct Compiled {
     ir::Graph graph;
     std::vector<int32_t> donations;
+    Precision precision;
     std::shared_ptr<Executable> executable;
   };
   std::unordered_multimap<size_t, Compiled> compiled_;

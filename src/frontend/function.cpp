@@ -111,6 +111,7 @@ struct Trace {
 class FunctionImpl {
  public:
   FunctionImpl(FlatFunction body, FunctionOptions options) : body_(std::move(body)), options_(std::move(options)) {
+    name(options_.precision);  // UserError when there is no such precision
     if (!options_.specs.empty()) {
       std::vector<ir::TensorType> types;
       for (const Spec& s : options_.specs) types.push_back(type_of(s));
@@ -128,7 +129,7 @@ class FunctionImpl {
   std::vector<Spec> result_specs(const std::vector<Spec>& arguments) {
     std::vector<ir::TensorType> types;
     for (const Spec& s : arguments) types.push_back(type_of(s));
-    Tracer tracer(options_.name);
+    Tracer tracer(options_.name, options_.precision);
     std::vector<Spec> specs;
     for (const Tensor& t : traced_body(tracer, types)) specs.push_back({t.dtype(), t.dims()});
     return specs;
@@ -141,6 +142,10 @@ class FunctionImpl {
   // Called inside another trace: part of that. Its specs hold as far as extents are known.
   void inline_call(std::span<const Tensor* const> arguments, std::vector<Tensor>& results) {
     if (specs_) specs_->check(options_.name, arguments);
+    const Tracer& outer = *thread_state.tracer;
+    if (options_.precision != Precision::Float32 && options_.precision != outer.precision())
+      user_error(options_.name, ": asks for ", options_.precision, ", but becomes part of ", outer.name(), ", which computes in ",
+                 outer.precision(), "\n  hint: give the outer function the precision");
     std::vector<Tensor> in;
     for (const Tensor* t : arguments) in.push_back(*t);
     results = body_(in);
@@ -177,7 +182,7 @@ class FunctionImpl {
   }
 
   std::unique_ptr<Trace> trace(Signature signature) {
-    Tracer tracer(options_.name);
+    Tracer tracer(options_.name, options_.precision);
     std::vector<Tensor> outputs = traced_body(tracer, signature.types());
     auto t = std::make_unique<Trace>(Trace{std::move(signature)});
     t->result_count = outputs.size();
@@ -195,7 +200,7 @@ class FunctionImpl {
     }
     std::ranges::sort(t->locked, {}, [&](size_t i) { return t->externals[i].variable.impl()->id; });
     t->graph = std::make_shared<const ir::Graph>(tracer.finish(outputs));
-    t->executable = active_engine().compile(*t->graph, donations);
+    t->executable = active_engine().compile(*t->graph, donations, options_.precision);
     for (Tracer::External& e : t->externals) e.current = Tensor();
     ++count_;
     return t;

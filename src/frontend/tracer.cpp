@@ -18,7 +18,10 @@ const void* Tracer::External::key() const {
   return variable.defined() ? static_cast<const void*>(variable.impl().get()) : static_cast<const void*>(outer.impl());
 }
 
-Tracer::Tracer(std::string name) : id_(++tracers), parent_(thread_state.tracer), name_(std::move(name)), builder_(ops::table()) {}
+Tracer::Tracer(std::string name) : Tracer(std::move(name), thread_state.tracer ? thread_state.tracer->precision_ : Precision::Float32) {}
+
+Tracer::Tracer(std::string name, Precision precision)
+    : id_(++tracers), parent_(thread_state.tracer), name_(std::move(name)), precision_(precision), builder_(ops::table()) {}
 
 Tensor Tracer::parameter(const ir::TensorType& type, const std::string& name) {
   TANDEM_CHECK(externals_.empty(), "parameters come first");

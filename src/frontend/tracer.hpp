@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include <tandem/precision.hpp>
 #include <tandem/tensor.hpp>
 #include <tandem/variable.hpp>
 
@@ -26,11 +27,14 @@ class Tracer {
     const void* key() const;  // equal for the same thing from outside
   };
 
-  explicit Tracer(std::string name);  // inside the thread's present one, if there is one
+  explicit Tracer(std::string name);              // inside the thread's present one, if there is one
+  Tracer(std::string name, Precision precision);  // of a function: what its graph will be compiled with
   Tracer(const Tracer&) = delete;
   Tracer& operator=(const Tracer&) = delete;
 
   uint64_t id() const { return id_; }
+  const std::string& name() const { return name_; }
+  Precision precision() const { return precision_; }
   ir::Builder& builder() { return builder_; }
   Tensor parameter(const ir::TensorType& type, const std::string& name = "");  // all parameters come before anything else
   Tensor wrap(ir::Value v) const;
@@ -55,6 +59,7 @@ class Tracer {
   const uint64_t id_;
   Tracer* const parent_;
   const std::string name_;
+  const Precision precision_;
   ir::Builder builder_;
   size_t parameter_count_ = 0;
   std::vector<External> externals_;

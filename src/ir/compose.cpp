@@ -192,6 +192,32 @@ Scalar Composer::inside(int32_t node, const Scalar& s, const std::vector<Scalar>
   });
 }
 
+namespace {
+bool is_affine(const Scalar& s) {
+  switch (s->prim) {
+    case Prim::Const:
+    case Prim::Extent:
+    case Prim::Axis: return true;
+    case Prim::Add:
+    case Prim::Sub:
+    case Prim::Neg: return std::ranges::all_of(s->in, is_affine);
+    case Prim::Mul:
+      return std::ranges::all_of(s->in, is_affine) && std::ranges::any_of(s->in, [](const Scalar& x) { return x->prim != Prim::Axis; });
+    default: return false;
+  }
+}
+}  // namespace
+
+bool moves_element(const Scalar& s) { return s->prim == Prim::Load && !s->guarded && std::ranges::all_of(s->in, is_affine); }
+
+bool moves_only(const Scalar& s) {
+  if (s->prim == Prim::Const || s->prim == Prim::Axis || moves_element(s)) return true;
+  if (s->prim != Prim::Cast) return false;
+  const Scalar& x = s->in[0];
+  const bool widens = s.dtype() == DType::F32 && (x.dtype() == DType::F16 || x.dtype() == DType::BF16);
+  return x->prim == Prim::Axis || (widens && moves_element(x));
+}
+
 Dims without_ones(const Dims& dims) {
   Dims kept;
   for (const Dim& d : dims)

@@ -59,6 +59,11 @@ bool same_space(const Dims& a, const Dims& b);
 bool is_own_element(std::span<const Scalar> index, const Dims& dims, const Dims& reader);
 Dims without_ones(const Dims& dims);
 
+// One element of an input as it is, from a place that is affine in the axes.
+bool moves_element(const Scalar& s);
+// Likewise, or such an element widened from 16 bits, a number, a position: nothing that would be worth keeping in memory.
+bool moves_only(const Scalar& s);
+
 // The loops of a body in which every node is a map, a reduction or (End) a product. End: the loops behind the product, which is their
 // last input.
 Loops compose(const Graph& body, Form form);

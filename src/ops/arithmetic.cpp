@@ -328,6 +328,7 @@ Rows power_rows() {
       {.name = "power",
        .sig = "(x: number, y: number) -> same",
        .doc = "x to the power y. Integers wrap; a negative integer exponent gives the truncated value (0 unless x is 1 or -1).",
+       .traits = kSensitive,
        .body = power_body,
        .vjp = power_vjp,
        .samples = {"([2,3] in 0.5..3, [3] in 0..3)", "([], [] in 1..3)", "([0,3], [3])", "([67] in 1..3, [67] in 0..3)",

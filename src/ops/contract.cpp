@@ -65,6 +65,14 @@ Ints consecutive(int64_t first, int64_t count) {
   return axes;
 }
 
+DType product_dtype(const OpCall& call) {
+  const DType t = call.in[0].dtype;
+  if (!call.attrs.has("dtype")) return t;
+  const DType result = call.attrs.get<DType>("dtype");
+  if (result == DType::Bool || (is_float(t) && !is_float(result))) call.fail("the product of ", t, " cannot be ", result);
+  return result;
+}
+
 bool is_number(const Expr& e, double value) {
   if (e.rank() != 0) return false;
   const Node& node = e.builder().graph().node(e.value());

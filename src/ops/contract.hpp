@@ -36,6 +36,10 @@ ir::Ints consecutive(int64_t first, int64_t count);
 // In the type that sums and long formulas run in: float32 for the 16-bit floats.
 inline ir::Expr wide(const ir::Expr& x) { return x.cast(accumulator_type(x.dtype())); }
 
+// The element type of a product's result: that of its operands, or the type that the attribute `dtype` widens it to.
+DType product_dtype(const ir::OpCall& call);
+inline DType product_sum_type(DType operands, DType result) { return operands == DType::F64 ? operands : accumulator_type(result); }
+
 // Whether an expression is this very number, known while the graph is built (an optional operand that was filled in).
 bool is_number(const ir::Expr& e, double value);
 

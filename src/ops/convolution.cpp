@@ -83,7 +83,7 @@ std::vector<TensorType> infer_general_conv(const OpCall& call) {
     out.push_back(
         window_count(span_of(x.dims[i + 1], g.input_dilation[i]), g.low[i], g.high[i], span_of(w.dims[i], g.dilation[i]), g.strides[i]));
   out.push_back(w.dims.back());
-  return {{x.dtype, out}};
+  return {{product_dtype(call), out}};
 }
 
 // Where along one input axis an output and a kernel position meet, and whether an element is there.
@@ -117,12 +117,12 @@ Scalar input_channel(const Scalar& channel, const Scalar& inner, const Dim& kern
 // The sum over all axes of y but its last of elements of x (0 where not valid) times elements of y, which are operands 0 and 1.
 Loops sum_of_products(const std::vector<Scalar>& x_index, const Scalar& valid, const std::vector<Scalar>& y_index, const TensorType& y,
                       const TensorType& out) {
-  const DType t = y.dtype, sum_type = accumulator_type(t);
+  const DType t = y.dtype, sum_type = product_sum_type(t, out.dtype);
   const Scalar element = load_where(0, t, x_index, valid, constant(t, 0));
   const Scalar product = cast(element, sum_type) * cast(load(1, t, y_index), sum_type);
   return {.extents = out.dims,
           .reduction = fold(Fold::Sum, Dims(y.dims.begin(), y.dims.end() - 1), product),
-          .results = {cast(acc(0, sum_type), t)}};
+          .results = {cast(acc(0, sum_type), out.dtype)}};
 }
 
 Loops general_conv_loops(const OpCall& call, std::span<const TensorType> out) {
@@ -195,11 +195,14 @@ Expr kernel_gradient(const Expr& g, const Expr& x, const Dims& kernel, const Geo
   return x.op("conv_kernel_gradient", {g}, attrs);
 }
 
+// Gradients are computed in the type of the result, which may be wider than that of the operands.
 std::vector<Expr> general_conv_vjp(const GradCall& call) {
   const Geometry g = geometry_of(call.node.attrs);
+  const DType t = call.in[0].dtype();
+  const Expr grad = call.grad(), x = call.in[0].cast(grad.dtype()), w = call.in[1].cast(grad.dtype());
   std::vector<Expr> grads(2);
-  if (call.needed[0]) grads[0] = input_gradient(call.grad(), call.in[0], call.in[1], g);
-  if (call.needed[1]) grads[1] = kernel_gradient(call.grad(), call.in[0], kernel_extents(call.in[1].type()), g);
+  if (call.needed[0]) grads[0] = input_gradient(grad, x, w, g).cast(t);
+  if (call.needed[1]) grads[1] = kernel_gradient(grad, x, kernel_extents(w.type()), g).cast(t);
   return grads;
 }
 
@@ -223,7 +226,7 @@ std::vector<TensorType> infer_kernel_gradient(const OpCall& call) {
     call.fail("input ", str(x.dims), " with a kernel ", str(kernel), " gives ", str(expected), ", the gradient is ", str(g.dims));
   Dims out = kernel;
   out.insert(out.end(), {each, g.dims.back()});
-  return {{x.dtype, out}};
+  return {{product_dtype(call), out}};
 }
 
 Loops kernel_gradient_loops(const OpCall& call, std::span<const TensorType> out) {
@@ -249,9 +252,11 @@ Loops kernel_gradient_loops(const OpCall& call, std::span<const TensorType> out)
 // It is linear in both operands: with a kernel in place of the result's gradient, one is the convolution itself, the other its gradient.
 std::vector<Expr> kernel_gradient_vjp(const GradCall& call) {
   const Geometry g = geometry_of(call.node.attrs);
+  const DType t = call.in[0].dtype();
+  const Expr grad = call.grad(), x = call.in[0].cast(grad.dtype()), y = call.in[1].cast(grad.dtype());
   std::vector<Expr> grads(2);
-  if (call.needed[0]) grads[0] = input_gradient(call.in[1], call.in[0], call.grad(), g);
-  if (call.needed[1]) grads[1] = general_conv(call.in[0], call.grad(), g);
+  if (call.needed[0]) grads[0] = input_gradient(y, x, grad, g).cast(t);
+  if (call.needed[1]) grads[1] = general_conv(x, grad, g).cast(t);
   return grads;
 }
 
@@ -418,10 +423,11 @@ Rows convolution_rows() {
   return {
       {.name = "general_conv",
        .sig =
-           "(x: number, w: number; strides: ints, low: shape, high: shape, dilation: ints, input_dilation: ints, groups: int = 1) -> same",
+           "(x: number, w: number; strides: ints, low: shape, high: shape, dilation: ints, input_dilation: ints, groups: int = 1, dtype: "
+           "dtype? = none) -> custom",
        .doc =
            "Convolution of [batch, spatial, channels] with a kernel [spatial, channels / groups, filters], in one to three spatial axes, "
-           "with padding (or, when negative, cutting) on both sides, steps, and gaps within kernel and input.",
+           "with padding (or, when negative, cutting) on both sides, steps, and gaps within kernel and input. `dtype` widens the result.",
        .traits = kProduct,
        .infer = infer_general_conv,
        .loops = general_conv_loops,
@@ -430,6 +436,7 @@ Rows convolution_rows() {
            {"([2,7,3], [3,3,4]; strides=[1], low=[0], high=[0], dilation=[1], input_dilation=[1])",
             "([2,8,3], [3,3,4]; strides=[2], low=[1], high=[1], dilation=[1], input_dilation=[1])",
             "([2,9,4], [2,2,6]; strides=[3], low=[1], high=[2], dilation=[2], input_dilation=[1], groups=2)",
+            "([2,8,3]:float16, [3,3,4]:float16; strides=[2], low=[1], high=[1], dilation=[1], input_dilation=[1], dtype=float32)",
             "([1,5,2], [4,2,3]; strides=[1], low=[3], high=[4], dilation=[1], input_dilation=[2])",
             "([1,6,2], [3,2,3]; strides=[2], low=[-1], high=[2], dilation=[1], input_dilation=[3])",
             "([2,5,6,3], [3,2,3,4]; strides=[2,1], low=[1,0], high=[0,1], dilation=[1,2], input_dilation=[1,1])",
@@ -442,8 +449,7 @@ Rows convolution_rows() {
        .tolerance = {.abs = 1e-5}},  // sums of hundreds of products, in another order for each layout
       {.name = "conv_kernel_gradient",
        .sig = "(x: number, g: number; kernel: shape, strides: ints, low: shape, high: shape, dilation: ints, input_dilation: ints, groups: "
-              "int = "
-              "1) -> same",
+              "int = 1, dtype: dtype? = none) -> custom",
        .doc =
            "The gradient of general_conv with respect to its kernel, whose spatial extents are `kernel`: x is the convolution's input, g "
            "the gradient of its result.",

@@ -1,7 +1,7 @@
 // Products of matrices: matmul itself, and the products of NumPy that are made of it.
 #include <algorithm>
 
-#include "ops/helpers.hpp"
+#include "ops/contract.hpp"
 #include "ops/table.hpp"
 
 namespace tandem::ops {
@@ -35,15 +35,6 @@ MatmulDims matmul_dims(const OpCall& call) {
   return d;
 }
 
-// The element type of the result: T, or a type that it widens to.
-DType matmul_dtype(const OpCall& call) {
-  const DType t = call.in[0].dtype;
-  if (!call.attrs.has("dtype")) return t;
-  const DType result = call.attrs.get<DType>("dtype");
-  if (result == DType::Bool || (is_float(t) && !is_float(result))) call.fail("the product of ", t, " cannot be ", result);
-  return result;
-}
-
 std::vector<TensorType> infer_matmul(const OpCall& call) {
   MatmulDims d = matmul_dims(call);
   const std::string lhs = str(call.in[0].dims), rhs = str(call.in[1].dims);
@@ -56,7 +47,7 @@ std::vector<TensorType> infer_matmul(const OpCall& call) {
   }
   if (d.has_rows) out.push_back(d.rows);
   if (d.has_columns) out.push_back(d.columns);
-  return {{matmul_dtype(call), out}};
+  return {{product_dtype(call), out}};
 }
 
 // The index of an operand's batch axes at a point of the output, whose batch axes come first.
@@ -71,7 +62,7 @@ std::vector<Scalar> batch_index(const Dims& batch, const Dims& out, size_t out_b
 Loops matmul_loops(const OpCall& call, std::span<const TensorType> out) {
   const MatmulDims d = matmul_dims(call);
   const DType t = call.in[0].dtype, result = out[0].dtype;
-  const DType sum_type = t == DType::F64 ? t : accumulator_type(result);
+  const DType sum_type = product_sum_type(t, result);
   const size_t rank = out[0].dims.size();
   const size_t batch = rank - (d.has_rows ? 1 : 0) - (d.has_columns ? 1 : 0);
   const Scalar inner = axis(static_cast<int>(rank));

@@ -91,28 +91,7 @@ class Fuser {
     const ir::Loops& l = composer_.loops(n);
     if (l.scan_axis >= 0) return Kind::Other;
     if (l.reduction) return l.reduction->limit ? Kind::Other : Kind::Reduce;
-    return moves_only(l.results[0]) ? Kind::Free : x.op->has(ir::kView) ? Kind::Other : Kind::Map;
-  }
-
-  // A number, a position, or one element from an affine place.
-  static bool moves_only(const Scalar& s) {
-    if (s->prim == Prim::Const || s->prim == Prim::Axis) return true;
-    if (s->prim == Prim::Cast) return s->in[0]->prim == Prim::Axis;
-    if (s->prim != Prim::Load || s->guarded) return false;
-    return std::ranges::all_of(s->in, [](const Scalar& i) { return is_affine(i); });
-  }
-  static bool is_affine(const Scalar& s) {
-    switch (s->prim) {
-      case Prim::Const:
-      case Prim::Extent:
-      case Prim::Axis: return true;
-      case Prim::Add:
-      case Prim::Sub:
-      case Prim::Neg: return std::ranges::all_of(s->in, is_affine);
-      case Prim::Mul:
-        return std::ranges::all_of(s->in, is_affine) && std::ranges::any_of(s->in, [](const Scalar& x) { return x->prim != Prim::Axis; });
-      default: return false;
-    }
+    return ir::moves_only(l.results[0]) ? Kind::Free : x.op->has(ir::kView) ? Kind::Other : Kind::Map;
   }
 
   // One operation on a tensor that is in memory anyway, such as x - mean: whoever reads it may as well read the tensor. So may those who

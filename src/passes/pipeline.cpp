@@ -72,21 +72,22 @@ class Pipeline {
 
 // Constants first, for the rules of `simplify` look for them; then equal nodes meet, which is how `loops` sees that two loops have the
 // same operands. `layout` counts users, so it comes when there are no equal ones left (and after `loops`, which compares bodies that it
-// might turn differently). `dce` sees what all of them left behind, and
-// `fuse` what is left to compute.
-ir::Graph run_pipeline(const ir::OpTable& table, const ir::Graph& graph, const ir::KeepsFn& keeps) {
+// might turn differently). `precision` looks at who reads a value, so it wants equal and covered nodes gone, and comes before the passes
+// that arrange what it makes. `dce` sees what all of them left behind, and `fuse` what is left to compute.
+ir::Graph run_pipeline(const ir::OpTable& table, const ir::Graph& graph, const ir::KeepsFn& keeps, Precision precision) {
   const ir::KeepsFn kept = disabled("keep") ? ir::KeepsFn() : keeps;
   const auto pass = [&](ir::Graph (*f)(const ir::OpTable&, const ir::Graph&)) {
     return [&, f](const ir::Graph& g) { return f(table, g); };
   };
-  const auto expand_others = [&](const ir::Graph& g) { return expand(table, g, kept); };
-  return Pipeline(table, graph, kept)
-      .step("expand", ir::Stage::Expanded, expand_others, /*optional=*/false)
+  Pipeline p(table, graph, kept);
+  p.step("expand", ir::Stage::Expanded, [&](const ir::Graph& g) { return expand(table, g, kept); }, /*optional=*/false)
       .step("fold", ir::Stage::Expanded, pass(fold))
       .step("simplify", ir::Stage::Expanded, pass(simplify))
       .step("cse", ir::Stage::Expanded, pass(cse))
-      .step("loops", ir::Stage::Expanded, pass(loops))
-      .step("layout", ir::Stage::Expanded, pass(layout))
+      .step("loops", ir::Stage::Expanded, pass(loops));
+  if (precision != Precision::Float32)
+    p.step("precision", ir::Stage::Expanded, [&](const ir::Graph& g) { return mix(table, g, precision); }, /*optional=*/false);
+  return p.step("layout", ir::Stage::Expanded, pass(layout))
       .step("shapes", ir::Stage::Expanded, pass(shapes))
       .step("dce", ir::Stage::Expanded, pass(dce))
       .step("fuse", ir::Stage::Expanded, pass(fuse))

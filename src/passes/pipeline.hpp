@@ -1,7 +1,9 @@
 // Graph -> graph, as one straight list of named steps. Each can be printed (TANDEM_DUMP=folder), timed (TANDEM_LOG=pass) and switched
-// off (TANDEM_DISABLE_PASS=name), and the verifier checks what it made. No step but `fuse` changes a bit of any result (ADR 0009); `fuse`
-// may add up in another order. All go into sub-graphs too.
+// off (TANDEM_DISABLE_PASS=name), and the verifier checks what it made. No step but two changes a bit of any result (ADR 0009):
+// `precision`, which only runs when it is asked for, and `fuse`, which may add up in another order. All go into sub-graphs too.
 #pragma once
+#include <tandem/precision.hpp>
+
 #include "ir/graph.hpp"
 #include "ir/op.hpp"
 #include "ir/pattern.hpp"
@@ -9,7 +11,8 @@
 namespace tandem::passes {
 
 // What `keeps` accepts goes through all steps as it is; without it, and with TANDEM_DISABLE_PASS=keep, every composite is expanded.
-ir::Graph run_pipeline(const ir::OpTable& table, const ir::Graph& graph, const ir::KeepsFn& keeps = {});
+ir::Graph run_pipeline(const ir::OpTable& table, const ir::Graph& graph, const ir::KeepsFn& keeps = {},
+                       Precision precision = Precision::Float32);
 
 // Replaces every node whose row has a decomposition, but for those that are kept, until none is left; sub-graphs too.
 ir::Graph expand(const ir::OpTable& table, const ir::Graph& graph, const ir::KeepsFn& keeps = {});
@@ -22,6 +25,8 @@ const ir::pattern::RuleSet& simplify_rules();
 ir::Graph cse(const ir::OpTable& table, const ir::Graph& graph);
 // A loop that another one covers (ops/control.hpp) is not run: the other one's first results take the place of its own.
 ir::Graph loops(const ir::OpTable& table, const ir::Graph& graph);
+// Mixed precision: products take 16-bit operands, and what lies between products is kept in 16 bits (ADR 0015).
+ir::Graph mix(const ir::OpTable& table, const ir::Graph& graph, Precision precision);
 // Transposes move towards others that undo them, where fewer are left then.
 ir::Graph layout(const ir::OpTable& table, const ir::Graph& graph);
 // Elementwise ops behind a reshape are computed in the shape before it, so that a product keeps its end.

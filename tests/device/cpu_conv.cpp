@@ -62,24 +62,33 @@ struct Geometry {
 };
 
 enum class Lies { Densely, Anyhow };
-HostTensor tensor(const Shape& s, std::mt19937_64& random, Lies lies) {
-  return lies == Lies::Densely ? dense(DType::F32, s, random) : scattered(DType::F32, s, random);
+HostTensor tensor(DType t, const Shape& s, std::mt19937_64& random, Lies lies) {
+  return lies == Lies::Densely ? dense(t, s, random) : scattered(t, s, random);
+}
+constexpr DType kTypes[] = {DType::F32, DType::F16, DType::BF16};  // that the tiles take; the result is float32
+
+ProductCall forward(const Geometry& g, std::mt19937_64& random, Lies lies = Lies::Densely, DType t = DType::F32) {
+  ir::Attrs attrs = g.attrs();
+  attrs.set("dtype", DType::F32);
+  return product_call("general_conv", attrs, {tensor(t, g.image(false), random, lies), tensor(t, g.kernel(), random, lies)});
 }
 
-ProductCall forward(const Geometry& g, std::mt19937_64& random, Lies lies = Lies::Densely) {
-  return product_call("general_conv", g.attrs(), {tensor(g.image(false), random, lies), tensor(g.kernel(), random, lies)});
-}
-
-ProductCall weights(const Geometry& g, std::mt19937_64& random, Lies lies = Lies::Densely) {
+ProductCall weights(const Geometry& g, std::mt19937_64& random, Lies lies = Lies::Densely, DType t = DType::F32) {
   ir::Attrs attrs = g.attrs();
   attrs.set("kernel", g.kernel_attr());
-  return product_call("conv_kernel_gradient", attrs, {tensor(g.image(false), random, lies), dense(DType::F32, g.image(true), random)});
+  attrs.set("dtype", DType::F32);
+  return product_call("conv_kernel_gradient", attrs, {tensor(t, g.image(false), random, lies), dense(t, g.image(true), random)});
 }
 
-void check_both(const Geometry& g, std::mt19937_64& random) {
+// In float32, and in one of the 16-bit types by turns.
+void check_both(const Geometry& g, std::mt19937_64& random, Lies lies = Lies::Densely) {
   SCOPED_TRACE(g.text());
-  check_entry(cpu::make_conv_forward, forward(g, random));
-  check_entry(cpu::make_conv_weights, weights(g, random));
+  static size_t turn = 0;
+  for (DType t : {kTypes[0], kTypes[1 + turn++ % 2]}) {
+    SCOPED_TRACE(name(t));
+    check_entry(cpu::make_conv_forward, forward(g, random, lies, t));
+    check_entry(cpu::make_conv_weights, weights(g, random, lies, t));
+  }
 }
 
 TEST(Conv, Geometries) {
@@ -132,8 +141,10 @@ TEST(Conv, AnEndSeesEveryElementOnce) {
     for (int64_t filters : {7, 32, 48}) {
       const Geometry g{5, 6, filters, {a, a}};
       SCOPED_TRACE(g.text());
-      check_entry(cpu::make_conv_forward, with_end(forward(g, random), random));
-      check_entry(cpu::make_conv_weights, with_end(weights(g, random), random));
+      for (DType t : kTypes) {
+        check_entry(cpu::make_conv_forward, with_end(forward(g, random, Lies::Densely, t), random));
+        check_entry(cpu::make_conv_weights, with_end(weights(g, random, Lies::Densely, t), random));
+      }
     }
   const Geometry bands{1, 16, 16, {{130, 3, 1, 1, 1}, {120, 3, 1, 1, 1}}};
   check_entry(cpu::make_conv_forward, with_end(forward(bands, random), random));
@@ -143,10 +154,7 @@ TEST(Conv, OperandsThatLieAnyhow) {
   std::mt19937_64 random(6);
   for (int round = 0; round < 40; ++round) {
     const Axis a{8, 3, 1 + round % 2, 1, 1, 1, 1 + round / 2 % 2};
-    const Geometry g{3, 5, 18, {a, {7, 2}}};
-    SCOPED_TRACE(g.text());
-    check_entry(cpu::make_conv_forward, forward(g, random, Lies::Anyhow));
-    check_entry(cpu::make_conv_weights, weights(g, random, Lies::Anyhow));
+    check_both({3, 5, 18, {a, {7, 2}}}, random, Lies::Anyhow);
   }
 }
 
@@ -179,6 +187,9 @@ TEST(Conv, RefusalsGiveTheirReason) {
   EXPECT_THAT(refused(product_call("general_conv", g.attrs(), {dense(DType::F64, g.image(false)), dense(DType::F64, g.kernel())}),
                       cpu::make_conv_forward),
               HasSubstr("float64"));
+  EXPECT_THAT(refused(product_call("general_conv", g.attrs(), {dense(DType::F16, g.image(false)), dense(DType::F16, g.kernel())}),
+                      cpu::make_conv_forward),
+              HasSubstr("gives float32, not float16"));
 }
 
 }  // namespace

@@ -12,17 +12,20 @@ namespace {
 using ::testing::HasSubstr;
 
 ProductCall matmul(std::vector<HostTensor> in, bool transpose_x = false, bool transpose_y = false) {
-  return product_call("matmul", {{"transpose_x", transpose_x}, {"transpose_y", transpose_y}}, std::move(in));
+  ir::Attrs attrs{{"transpose_x", transpose_x}, {"transpose_y", transpose_y}};
+  if (size_of(in[0].layout.dtype) == 2) attrs.set("dtype", DType::F32);
+  return product_call("matmul", attrs, std::move(in));
 }
 
 struct Sizes {
   int64_t m, k, n;
 };
 
-// Both kernels, each by itself.
+// Each kernel by itself, with each type that it takes.
 struct Entry {
   const char* name;
   Make make;
+  DType dtype = DType::F32;
 };
 class Gemm : public ::testing::TestWithParam<Entry> {
  protected:
@@ -35,13 +38,16 @@ class Gemm : public ::testing::TestWithParam<Entry> {
     SCOPED_TRACE(cat("end of ", in[0].layout.shape, " x ", in[1].layout.shape, " ", transpose_x, transpose_y));
     check_entry(GetParam().make, with_end(matmul(std::move(in), transpose_x, transpose_y), random_));
   }
-  HostTensor f(const Shape& s) { return dense(DType::F32, s, random_); }
+  HostTensor f(const Shape& s) { return dense(GetParam().dtype, s, random_); }
   HostTensor left(const Sizes& s, bool transposed) { return f(transposed ? Shape{s.k, s.m} : Shape{s.m, s.k}); }
   HostTensor right(const Sizes& s, bool transposed) { return f(transposed ? Shape{s.n, s.k} : Shape{s.k, s.n}); }
 
   std::mt19937_64 random_{1};
 };
-INSTANTIATE_TEST_SUITE_P(Kernels, Gemm, ::testing::Values(Entry{"tiles", cpu::make_gemm_tiles}, Entry{"openblas", cpu::make_gemm_openblas}),
+INSTANTIATE_TEST_SUITE_P(Kernels, Gemm,
+                         ::testing::Values(Entry{"tiles", cpu::make_gemm_tiles}, Entry{"tiles_float16", cpu::make_gemm_tiles, DType::F16},
+                                           Entry{"tiles_bfloat16", cpu::make_gemm_tiles, DType::BF16},
+                                           Entry{"openblas", cpu::make_gemm_openblas}),
                          [](const auto& entry) { return entry.param.name; });
 
 TEST_P(Gemm, AllTransposes) {
@@ -108,29 +114,32 @@ TEST_P(Gemm, BlocksCoverEverything) {
 }
 
 TEST_P(Gemm, RefusalsGiveTheirReason) {
-  const auto refusal = [&](std::vector<HostTensor> in) { return refusal_of(GetParam().make, matmul(std::move(in)).kernel); };
+  const auto refusal = [&](std::vector<HostTensor> in) {
+    return refusal_of(GetParam().make, product_call("matmul", {}, std::move(in)).kernel);
+  };
   const auto zeros = [](DType t, const Shape& s) { return dense(t, s); };
   EXPECT_THAT(refusal({zeros(DType::F32, {8, 8}), zeros(DType::F32, {8, 8})}), HasSubstr("too small"));
   EXPECT_THAT(refusal({zeros(DType::F16, {80, 80}), zeros(DType::F16, {80, 80})}), HasSubstr("float16"));
   EXPECT_THAT(refusal({zeros(DType::I32, {80, 80}), zeros(DType::I32, {80, 80})}), HasSubstr("int32"));
   EXPECT_THAT(refusal({zeros(DType::F32, {5000}), zeros(DType::F32, {5000})}), HasSubstr("two vectors"));
   // What is empty is left to generated code.
-  EXPECT_THAT(refusal({f({40, 0}), f({0, 30})}), HasSubstr("too small"));
-  EXPECT_THAT(refusal({f({0, 40}), f({40, 30})}), HasSubstr("too small"));
-  EXPECT_THAT(refusal({f({0, 20, 30}), f({0, 30, 10})}), HasSubstr("too small"));
+  EXPECT_THAT(refusal({zeros(DType::F32, {40, 0}), zeros(DType::F32, {0, 30})}), HasSubstr("too small"));
+  EXPECT_THAT(refusal({zeros(DType::F32, {0, 40}), zeros(DType::F32, {40, 30})}), HasSubstr("too small"));
+  EXPECT_THAT(refusal({zeros(DType::F32, {0, 20, 30}), zeros(DType::F32, {0, 30, 10})}), HasSubstr("too small"));
 }
 
 TEST(GemmTiles, OperandsThatLieAnyhow) {
   std::mt19937_64 random(3);
   const auto check = [](ProductCall call) { check_entry(cpu::make_gemm_tiles, std::move(call)); };
-  for (int round = 0; round < 60; ++round) {
-    const bool tx = round % 2, ty = round % 4 >= 2;
-    check(matmul({scattered(DType::F32, tx ? Shape{3, 25, 20} : Shape{3, 20, 25}, random),
-                  scattered(DType::F32, ty ? Shape{18, 25} : Shape{25, 18}, random)},
+  for (DType t : {DType::F32, DType::F16, DType::BF16})
+    for (int round = 0; round < 60; ++round) {
+      const bool tx = round % 2, ty = round % 4 >= 2;
+      check(
+          matmul({scattered(t, tx ? Shape{3, 25, 20} : Shape{3, 20, 25}, random), scattered(t, ty ? Shape{18, 25} : Shape{25, 18}, random)},
                  tx, ty));
-    check(matmul({scattered(DType::F32, {25}, random), scattered(DType::F32, {25, 300}, random)}));
-    check(matmul({scattered(DType::F32, {300, 25}, random), scattered(DType::F32, {25}, random)}));
-  }
+      check(matmul({scattered(t, {25}, random), scattered(t, {25, 300}, random)}));
+      check(matmul({scattered(t, {300, 25}, random), scattered(t, {25}, random)}));
+    }
 }
 
 // One chain of multiplications and additions an element, whatever the registers' width and wherever the product is cut.

@@ -73,8 +73,11 @@ ProductCall with_end(ProductCall call, std::mt19937_64& random) {
 }
 
 std::vector<std::string> instruction_sets() {
-  if (cpu::host_target("native").wide) return {"avx2", "avx512"};
-  return {"avx2"};
+  const cpu::Target here = cpu::host_target("native");
+  std::vector<std::string> sets{"avx2"};
+  if (here.wide) sets.emplace_back("avx512");
+  if (here.pairs) sets.emplace_back("avx512_bf16");
+  return sets;
 }
 
 std::string refusal_of(Make make, const codegen::Kernel& kernel, const std::string& isa) {

@@ -198,7 +198,7 @@ class Machine(Command):
     def test_a_device_that_cannot_be_used_gives_its_reason(self):
         run = tandem("devices", TANDEM_CPU_ISA="abacus")
         self.assertEqual(run.returncode, 0, run.stderr)  # ref computes
-        self.assertRegex(run.stdout, r"(?m)^\* cpu +no +TANDEM_CPU_ISA is 'abacus'; known are native, avx2, avx512$")
+        self.assertRegex(run.stdout, r"(?m)^\* cpu +no +TANDEM_CPU_ISA is 'abacus'; known are native, avx2, avx512, avx512_bf16$")
 
     def test_doctor(self):
         with tempfile.TemporaryDirectory() as folder:

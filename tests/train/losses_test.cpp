@@ -48,6 +48,23 @@ TEST_P(Losses, AreKerass) {
   EXPECT_NEAR(trainer.take_metrics().loss, sum / static_cast<double>(steps), 1e-5);
 }
 
+// Half the digits in products and between them, and float32 for the rest: the losses stay close to Keras's in float32.
+TEST_P(Losses, StayCloseInMixedPrecision) {
+  const std::vector<double> expected = keras_losses()[GetParam()];
+  for (const td::Precision precision : {td::Precision::MixedFloat16, td::Precision::MixedBFloat16}) {
+    Weights weights(0);
+    const Work work = make_work(GetParam(), Scale::Tiny, weights);
+    weights.set_by_formula();
+    const auto steps = static_cast<int64_t>(expected.size());
+    const Examples examples(work, steps, Examples::Source::Formula);
+    const Trainer trainer(work, weights, {.dropout = false, .precision = precision});
+    for (int64_t i = 0; i < steps; ++i) {
+      const double loss = trainer.step(examples.x(i), examples.y(i)).item<double>(), keras = expected[static_cast<size_t>(i)];
+      EXPECT_NEAR(loss, keras, 0.02 * std::abs(keras)) << td::name(precision) << ", step " << i;
+    }
+  }
+}
+
 TEST(Weights, OrthogonalRowsAreOrthonormal) {
   Weights weights(7);
   const td::Variable w = weights.trainable("w", {3, 12}, Initial::Orthogonal);

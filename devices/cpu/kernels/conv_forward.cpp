@@ -1,5 +1,6 @@
-// Convolutions of float32 images from the register tiles: pixels of an output row are a tile's rows, filters its columns, and the sum
-// runs over taps and channels where they lie. Only what padding touches is copied; no matrix of patches is ever made.
+// Convolutions from the register tiles, of float32 or of 16-bit floats with a float32 result: pixels of an output row are a tile's rows,
+// filters its columns, and the sum runs over taps and channels where they lie. Only what padding touches is copied; no matrix of patches is
+// ever made.
 #include <algorithm>
 #include <array>
 
@@ -24,7 +25,7 @@ constexpr size_t kMostSegments = 16384;  // of all phases; large kernels would h
 struct PhaseTaps {
   const Phase *height, *width;
   std::vector<Segment> segments;
-  int64_t length;  // of each segment: channels, times the taps that lie side by side
+  int64_t length;  // of each segment: units of the channels, times the taps that lie side by side
 };
 
 // Outputs at the edges of the image become phases of their own, which leave out the taps beyond it. Then nothing has to be padded. Along
@@ -61,10 +62,12 @@ class ConvForward final : public CpuProgram {
       : conv_(conv),
         phases_(phases_of(conv)),
         bands_(cut(conv, phases_)),
-        tiles_(cpu::tiles(tools.target.wide), Rows::Apart),
+        pack_(kernel.in[0].dtype, tools.target, conv.channels % 2 == 0 ? Pairs::Allowed : Pairs::Never),
+        units_(pack_.units(conv.channels)),
+        tiles_(pack_.tiles(), Rows::Apart),
         x_(image_steps(kernel.in[0])),
         w_(kernel_steps(kernel.in[1])),
-        image_(conv, x_, phases_, bands_.rows),
+        image_(conv, x_, phases_, bands_.rows, pack_),
         inputs_(kernel.in.size()) {
     place_weights();
     for (const Phase& d : phases_[0])
@@ -78,11 +81,8 @@ class ConvForward final : public CpuProgram {
   size_t scratch_bytes() const override { return weight_bytes() + scratch_.bytes(); }
 
   void run(const device::LaunchArgs& args, ThreadPool& pool) const override {
-    const auto* weights = static_cast<const float*>(args.pointers[1]);
-    if (packed_weights_) {
-      pack_weights(weights, static_cast<float*>(args.scratch), pool);
-      weights = static_cast<const float*>(args.scratch);
-    }
+    const auto* weights = static_cast<const float*>(packed_weights_ ? args.scratch : args.pointers[1]);
+    if (packed_weights_) pack_weights(args.pointers[1], static_cast<float*>(args.scratch), pool);
     const int64_t all = conv_.batch * conv_.axes[0].out * bands_.count;
     pool.run(parts(all, bands_.per_chunk), [&](int64_t chunk) {
       for (int64_t i = chunk * bands_.per_chunk; i < std::min(all, (chunk + 1) * bands_.per_chunk); ++i) {
@@ -94,28 +94,28 @@ class ConvForward final : public CpuProgram {
 
  private:
   size_t weight_bytes() const {
-    return packed_weights_ ? codegen::align_up(static_cast<size_t>(conv_.taps() * conv_.channels * weight_step_) * sizeof(float)) : 0;
+    return packed_weights_ ? codegen::align_up(static_cast<size_t>(conv_.taps() * units_ * weight_step_) * sizeof(float)) : 0;
   }
 
-  // Read where they are if filters lie side by side, else packed as [taps, channels, filters].
+  // Read where they are if they are float32 and filters lie side by side, else packed as [taps, channels, filters].
   void place_weights() {
-    packed_weights_ = w_.filter != 1 && conv_.filters > 1;
+    packed_weights_ = pack_ || (w_.filter != 1 && conv_.filters > 1);
     weight_step_ = packed_weights_ ? conv_.filters : w_.channel;
     for (size_t i = kSpatial; i-- > 0;) {
       if (packed_weights_)
-        tap_step_[i] = i + 1 == kSpatial ? conv_.channels * conv_.filters : tap_step_[i + 1] * conv_.axes[i + 1].kernel;
+        tap_step_[i] = i + 1 == kSpatial ? units_ * conv_.filters : tap_step_[i + 1] * conv_.axes[i + 1].kernel;
       else
         tap_step_[i] = w_.axes[i];
     }
   }
 
   PhaseTaps taps_of(const Phase& d, const Phase& h, const Phase& w) const {
-    PhaseTaps p{&h, &w, {}, conv_.channels};
+    PhaseTaps p{&h, &w, {}, units_};
     // Taps along the width become one long segment where both operands go on without a gap.
-    bool joined = image_.pixel_step() == conv_.channels && tap_step_[2] == conv_.channels * weight_step_;
+    bool joined = image_.pixel_step() == units_ && tap_step_[2] == units_ * weight_step_;
     for (size_t i = 0; i + 1 < w.taps.size(); ++i)
       joined = joined && w.taps[i + 1].position == w.taps[i].position + 1 && w.taps[i + 1].kernel == w.taps[i].kernel + 1;
-    if (joined) p.length = conv_.channels * static_cast<int64_t>(w.taps.size());
+    if (joined) p.length = units_ * static_cast<int64_t>(w.taps.size());
     for (size_t i = 0; i < d.taps.size(); ++i)
       for (const Phase::Tap& y : h.taps)
         for (const Phase::Tap& x : w.taps) {
@@ -127,12 +127,14 @@ class ConvForward final : public CpuProgram {
     return p;
   }
 
-  void pack_weights(const float* w, float* to, ThreadPool& pool) const {
+  void pack_weights(const void* w, float* to, ThreadPool& pool) const {
     const auto& a = conv_.axes;
     pool.run(conv_.taps(), [&](int64_t tap) {
       const int64_t x = tap % a[2].kernel, y = tap / a[2].kernel % a[1].kernel, z = tap / a[2].kernel / a[1].kernel;
-      const float* from = w + z * w_.axes[0] + y * w_.axes[1] + x * w_.axes[2];
-      float* out = to + tap * conv_.channels * conv_.filters;
+      const void* start = pack_.element(w, z * w_.axes[0] + y * w_.axes[1] + x * w_.axes[2]);
+      float* out = to + tap * units_ * conv_.filters;
+      if (pack_) return pack_.block(start, w_.channel, w_.filter, conv_.filters, conv_.channels, out, conv_.filters);
+      const auto* from = static_cast<const float*>(start);
       if (w_.channel == 1) return tiles_.set().transpose(from, w_.filter, conv_.filters, conv_.channels, out, conv_.filters);
       for (int64_t c = 0; c < conv_.channels; ++c)
         for (int64_t f = 0; f < conv_.filters; ++f) out[c * conv_.filters + f] = from[c * w_.channel + f * w_.filter];
@@ -147,7 +149,7 @@ class ConvForward final : public CpuProgram {
     const auto phase = static_cast<size_t>(depth % depth_phases);
     const Phase& d = phases_[0][phase];
     auto* scratch = static_cast<float*>(scratch_.mine(static_cast<char*>(args.scratch) + weight_bytes()));
-    const float* x = image_.start(static_cast<const float*>(args.pointers[0]) + image * x_.batch, d, depth / depth_phases * d.stride,
+    const float* x = image_.start(pack_.element(args.pointers[0], image * x_.batch), d, depth / depth_phases * d.stride,
                                   reach(phases_[1], row0, row1), scratch);
     float* out = epilogue_ ? scratch + image_.copy_floats() : static_cast<float*>(args.pointers[inputs_]) + first_pixel * conv_.filters;
     const size_t plane_phases = phases_[1].size() * phases_[2].size();
@@ -194,6 +196,8 @@ class ConvForward final : public CpuProgram {
   Conv conv_;
   Phases phases_;
   Bands bands_;
+  HalfPack pack_;
+  int64_t units_;  // of the channels of a pixel or a tap
   TileTable tiles_;
   ImageSteps x_;
   KernelSteps w_;
@@ -213,7 +217,7 @@ std::shared_ptr<const CpuProgram> make_conv_forward(const codegen::Kernel& kerne
   if (kernel.op->name != "general_conv") return nullptr;
   const codegen::Operand& product = kernel.end ? kernel.end->product : kernel.out[0];
   const Conv conv = conv_of(kernel.attrs, kernel.in[0].shape, kernel.in[1].shape, product.shape);
-  if (!tiles_take(conv, kernel.in[0].dtype, refusal)) return nullptr;
+  if (!tiles_take(conv, kernel.in[0].dtype, product.dtype, refusal)) return nullptr;
   return std::make_shared<ConvForward>(kernel, conv, tools);
 }
 

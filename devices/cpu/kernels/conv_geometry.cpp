@@ -1,6 +1,7 @@
 #include "conv_geometry.hpp"
 
 #include "base/text.hpp"
+#include "half_pack.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -82,11 +83,10 @@ Reach reach(const std::vector<Phase>& phases, int64_t begin, int64_t end) {
   return r;
 }
 
-bool tiles_take(const Conv& conv, DType t, std::string& refusal) {
+bool tiles_take(const Conv& conv, DType operands, DType result, std::string& refusal) {
   constexpr double kTinyWork = 4096;  // multiplications below which generated code is as good
-  if (t != DType::F32)
-    refusal = cat("takes float32, not ", name(t));
-  else if (conv.groups != 1)
+  if (!tiles_sum(operands, result, refusal)) return false;
+  if (conv.groups != 1)
     refusal = cat("takes one group, not ", conv.groups);
   else if (conv.work() < kTinyWork)  // also what is empty
     refusal = cat("too small, ", conv.work(), " multiplications");

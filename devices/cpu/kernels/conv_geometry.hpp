@@ -28,7 +28,7 @@ struct Conv {
 // Sizes from the shapes of the three tensors and the op's attributes (of general_conv or conv_kernel_gradient).
 Conv conv_of(const ir::Attrs& attrs, const Shape& x, const Shape& w, const Shape& y);
 // Whether the register tiles are for it, forward or back; else the reason why not.
-bool tiles_take(const Conv& conv, DType t, std::string& refusal);
+bool tiles_take(const Conv& conv, DType operands, DType result, std::string& refusal);
 
 // Element steps of a tensor [batch, spatial, channels].
 struct ImageSteps {

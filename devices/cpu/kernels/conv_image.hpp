@@ -1,6 +1,8 @@
-// Where the tiles of a convolution read the image: in its own memory, or in a copy of a part of it that has zeros around it.
+// Where the tiles of a convolution read the image: in its own memory, or in a copy of a part of it that has zeros around it. An image of
+// 16 bits is always copied, into the units that the tiles take.
 #pragma once
 #include "conv_geometry.hpp"
+#include "half_pack.hpp"
 
 namespace tandem::cpu {
 
@@ -9,7 +11,7 @@ using Phases = std::array<std::vector<Phase>, kSpatial>;
 class ConvImage {
  public:
   // Outputs are computed in bands of so many rows.
-  ConvImage(const Conv& conv, const ImageSteps& steps, const Phases& phases, int64_t band_rows);
+  ConvImage(const Conv& conv, const ImageSteps& steps, const Phases& phases, int64_t band_rows, const HalfPack& pack);
 
   bool copied() const { return copied_; }
   int64_t pixel_step() const { return pixel_step_; }
@@ -20,17 +22,19 @@ class ConvImage {
 
   // Makes the copy for one band, if there is to be one. Returns the start: where row 0 (which a copy may not contain) would begin. `plane`
   // is how far the taps along the depth have moved on.
-  const float* start(const float* image, const Phase& depth, int64_t plane, const Reach& rows, float* copy) const;
+  const float* start(const void* image, const Phase& depth, int64_t plane, const Reach& rows, float* copy) const;
 
  private:
   // Elements [first, first + count) of an axis; those that it does not have are zeros.
   struct Window {
     int64_t first, count;
   };
-  void copy_plane(const float* plane, const Reach& rows, float* to) const;
+  void copy_plane(const void* plane, const Reach& rows, float* to) const;
+  void copy_pixels(const void* pixel, int64_t count, float* to) const;
 
+  HalfPack pack_;
   std::array<ConvAxis, kSpatial> axes_;
-  int64_t channels_;
+  int64_t channels_, units_;  // of a pixel; units in a copy
   ImageSteps steps_;
   bool copied_ = false;
   Window columns_{0, 0};

@@ -82,16 +82,19 @@ class ConvWeights final : public CpuProgram {
         phases_{phases(conv.axes[0]), phases(conv.axes[1]), phases(conv.axes[2])},
         read_(phases_read(conv, phases_)),
         units_(units_of(conv, read_)),
-        tiles_(cpu::tiles(tools.target.wide), Rows::Together),
+        pack_(kernel.in[0].dtype, tools.target, Pairs::Never),
+        tiles_(pack_.tiles(), Rows::Together),
         cut_(cut(conv, units_, tiles_.set().lanes)),
         x_(image_steps(kernel.in[0])),
-        g_(image_steps(kernel.in[1])),
-        image_(conv, x_, read_, units_.rows),
+        g_own_(image_steps(kernel.in[1])),
+        g_(pack_ ? copied_gradient() : g_own_),
+        image_(conv, x_, read_, units_.rows, pack_),
         inputs_(kernel.in.size()),
         rows_(conv.taps() * conv.channels) {
     make_segments();
     if (kernel.end) epilogue_ = Epilogue(kernel, conv.filters, tools);
-    scratch_ = WorkerScratch(static_cast<size_t>(units_.group * image_.copy_floats()) * sizeof(float), tools.threads);
+    const int64_t gradient_floats = pack_ ? g_.batch : 0;
+    scratch_ = WorkerScratch(static_cast<size_t>(units_.group * (image_.copy_floats() + gradient_floats)) * sizeof(float), tools.threads);
   }
   std::string_view kernel_name() const override { return "conv_weights/tiles"; }
   size_t scratch_bytes() const override { return partial_bytes() + scratch_.bytes(); }
@@ -115,6 +118,24 @@ class ConvWeights final : public CpuProgram {
   int64_t weight_floats() const { return rows_ * conv_.filters; }
   size_t partial_bytes() const {
     return in_place() ? 0 : codegen::align_up(static_cast<size_t>(cut_.parts * weight_floats()) * sizeof(float));
+  }
+
+  // Where the copy of a group's gradients lies that is made when they have 16 bits: rows of whole units, one unit after the other.
+  ImageSteps copied_gradient() const {
+    const int64_t row = conv_.axes[2].out * conv_.filters;
+    return {units_.rows * row, 1, {0, row, conv_.filters}};
+  }
+  // Copies columns of the gradient's rows [row0, row1) for one unit.
+  void copy_gradient(const void* from, int64_t row0, int64_t row1, int64_t columns, float* to) const {
+    const int64_t width = conv_.axes[2].out;
+    const bool dense = columns == conv_.filters && g_own_.axes[2] == columns;
+    for (int64_t row = row0; row < row1; ++row, to += g_.axes[1]) {
+      const void* line = pack_.element(from, row * g_own_.axes[1]);
+      if (dense)
+        pack_.along(line, 1, width * columns, to);
+      else
+        for (int64_t i = 0; i < width; ++i) pack_.along(pack_.element(line, i * g_own_.axes[2]), 1, columns, to + i * g_.axes[2]);
+    }
   }
 
   // The output rows that a tap meets, as segments of a tile's sum for a whole group of units.
@@ -177,13 +198,20 @@ class ConvWeights final : public CpuProgram {
     const size_t depth_phases = phases_[0].size();
     const Phase& d = phases_[0][static_cast<size_t>(depth) % depth_phases];
     const int64_t plane = depth / static_cast<int64_t>(depth_phases) * d.stride;
-    const float* images = static_cast<const float*>(args.pointers[0]) + image * x_.batch;
-    const float* g = static_cast<const float*>(args.pointers[1]) + image * g_.batch + depth * g_.axes[0] + column0;
+    const void* images = pack_.element(args.pointers[0], image * x_.batch);
+    const void* gradients = pack_.element(args.pointers[1], image * g_own_.batch + depth * g_own_.axes[0] + column0);
     const Reach rows = reach(read_[1], row0, row1);
     auto* copies = static_cast<float*>(scratch_.mine(static_cast<char*>(args.scratch) + partial_bytes()));
     const float* x = nullptr;
     for (int64_t u = count; u-- > 0;)  // the first is the one to go on from
-      x = image_.start(images + u * x_.batch, d, plane, rows, copies + u * image_.copy_floats());
+      x = image_.start(pack_.element(images, u * x_.batch), d, plane, rows, copies + u * image_.copy_floats());
+    const auto* g = static_cast<const float*>(gradients);
+    if (pack_) {
+      float* copy = copies + units_.group * image_.copy_floats();
+      for (int64_t u = 0; u < count; ++u)
+        copy_gradient(pack_.element(gradients, u * g_own_.batch), row0, row1, columns, copy + u * g_.batch);
+      g = copy - row0 * g_.axes[1];
+    }
     for (size_t i = 0; i < d.taps.size(); ++i) {
       const float* x_plane = x + image_.plane_step(i, d);
       for (size_t h = 0; h < phases_[1].size(); ++h) {
@@ -247,9 +275,10 @@ class ConvWeights final : public CpuProgram {
   Conv conv_;
   Phases phases_, read_;
   Units units_;
+  HalfPack pack_;
   TileTable tiles_;
   Cut cut_;
-  ImageSteps x_, g_;
+  ImageSteps x_, g_own_, g_;  // g_: where the tiles read it
   ConvImage image_;
   size_t inputs_;
   int64_t rows_;  // of the result: taps x channels
@@ -270,7 +299,7 @@ std::shared_ptr<const CpuProgram> make_conv_weights(const codegen::Kernel& kerne
   if (kernel.op->name != "conv_kernel_gradient") return nullptr;
   const codegen::Operand &g = kernel.in[1], &product = kernel.end ? kernel.end->product : kernel.out[0];
   const Conv conv = conv_of(kernel.attrs, kernel.in[0].shape, product.shape, g.shape);
-  if (!tiles_take(conv, g.dtype, refusal)) return nullptr;
+  if (!tiles_take(conv, g.dtype, product.dtype, refusal)) return nullptr;
   if (conv.filters > 1 && g.strides[g.strides.size() - 1] != 1) {
     refusal = "the gradient's channels do not lie side by side";
     return nullptr;

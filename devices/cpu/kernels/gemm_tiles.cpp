@@ -1,14 +1,16 @@
-// Products of float32 matrices from our own register tiles. Blocks, panels and the order of sums follow from the shapes alone.
+// Products of matrices of float32, and of 16-bit floats with a float32 result, from our own register tiles. Blocks, panels and the order
+// of sums follow from the shapes alone.
 //
 // As in Goto and van de Geijn, "Anatomy of high-performance matrix multiplication" (2008): a block of y is packed so that it stays in the
-// second-level cache, a panel of x's rows stays in the first, and the tile runs over both. An operand that lies well is not packed when it
-// would be used only a few times.
+// second-level cache, a panel of x's rows stays in the first, and the tile runs over both. An operand of float32 that lies well is not
+// packed when it would be used only a few times; one of 16 bits always is, which is where it becomes what the tiles take.
 #include <algorithm>
 #include <cstring>
 
 #include "base/text.hpp"
 #include "cpu_program.hpp"
 #include "epilogue.hpp"
+#include "half_pack.hpp"
 #include "product.hpp"
 #include "scratch.hpp"
 #include "tile_table.hpp"
@@ -37,8 +39,9 @@ struct Cut {
   bool pack_x, pack_y;
 };
 
-Cut cut(const Product& p, const TileSet& set) {
+Cut cut(const Product& p, const HalfPack& pack) {
   Cut c{};
+  const TileSet& set = pack.tiles();
   c.vectors = p.m <= 4 ? 4 : 2;
   const int64_t width = c.vectors * set.lanes, height = set.most_rows[c.vectors];
   const double all = p.work() * static_cast<double>(p.batches);
@@ -59,9 +62,9 @@ Cut cut(const Product& p, const TileSet& set) {
   c.row_count = parts(p.m, c.rows);
   c.column_count = parts(p.n, c.columns);
   const bool rows_collide = p.x.column_step == 1 && p.x.row_step % kCollidingStep == 0;
-  c.pack_x = (p.x.column_step != 1 && p.x.row_step != 1) || (rows_collide && c.columns >= kPackFromColumns);
-  c.pack_y = p.y.column_step != 1 || c.rows >= kPackFromRows;
-  c.inner = round_up(parts(p.k, parts(p.k, c.pack_y || c.pack_x ? kBlockInner : kDirectFloats / c.columns)), 4);
+  c.pack_x = pack || (p.x.column_step != 1 && p.x.row_step != 1) || (rows_collide && c.columns >= kPackFromColumns);
+  c.pack_y = pack || p.y.column_step != 1 || c.rows >= kPackFromRows;
+  c.inner = round_up(parts(p.k, parts(p.k, c.pack_y || c.pack_x ? kBlockInner * pack.elements() : kDirectFloats / c.columns)), 4);
   if (c.row_count * c.column_count == 1)
     c.batches_per_chunk = std::clamp<int64_t>(static_cast<int64_t>(kChunkWork / p.work()), 1, std::max<int64_t>(p.batches, 1));
   return c;
@@ -71,17 +74,19 @@ class TileGemm final : public CpuProgram {
  public:
   TileGemm(const codegen::Kernel& kernel, Product p, bool swapped, Toolbox& tools)
       : p_(std::move(p)),
+        pack_(kernel.in[0].dtype, tools.target, Pairs::Allowed),
         way_(p_.x.column_step != 1 && p_.x.row_step == 1 ? Rows::Together : Rows::Apart),
-        tiles_(cpu::tiles(tools.target.wide), way_),
+        tiles_(pack_.tiles(), way_),
         set_(tiles_.set()),
-        cut_(cut(p_, set_)),
+        cut_(cut(p_, pack_)),
+        most_units_(pack_.units(cut_.inner)),
         inputs_(kernel.in.size()),
         swapped_(swapped),
         most_height_(std::min(tiles_.most_rows(cut_.vectors), cut_.rows)) {
     block_step_ = round_up(cut_.columns, set_.lanes);
     if (kernel.end) epilogue_ = Epilogue(kernel, swapped ? 1 : block_step_, tools);
-    const int64_t y_floats = cut_.pack_y ? cut_.inner * block_step_ : 0;
-    const int64_t x_floats = cut_.pack_x ? (cut_.inner + kPanelGap) * most_height_ + set_.lanes : 0;
+    const int64_t y_floats = cut_.pack_y ? most_units_ * block_step_ : 0;
+    const int64_t x_floats = cut_.pack_x ? x_step() * most_height_ + set_.lanes : 0;
     const int64_t block_rows = cut_.inner < p_.k ? cut_.rows : most_height_;
     const int64_t block_floats = epilogue_ ? block_rows * block_step_ : 0;
     x_at_ = round_up(y_floats, 16);
@@ -106,7 +111,17 @@ class TileGemm final : public CpuProgram {
  private:
   int vectors_at(int64_t columns_left) const { return tiles_.vectors(columns_left, cut_.vectors); }
 
-  void pack_y(const float* y, int64_t columns, int64_t length, float* to) const {
+  void pack_y(const void* from, int64_t columns, int64_t length, float* to) const {
+    if (pack_) {
+      for (int64_t j = 0; j < columns;) {
+        const int64_t width = vectors_at(columns - j) * set_.lanes;
+        pack_.block(pack_.element(from, j * p_.y.column_step), p_.y.row_step, p_.y.column_step, std::min(width, columns - j), length,
+                    to + j * pack_.units(length), width);
+        j += width;
+      }
+      return;
+    }
+    const auto* y = static_cast<const float*>(from);
     // Rows as long as they are, so that memory is read in order: a few at a time go to all panels.
     if (p_.y.column_step == 1) {
       constexpr int64_t kRowsAtATime = 8;
@@ -121,19 +136,25 @@ class TileGemm final : public CpuProgram {
     }
     for (int64_t j = 0; j < columns;) {
       const int64_t width = vectors_at(columns - j) * set_.lanes, used = std::min(width, columns - j);
-      const float* from = y + j * p_.y.column_step;
+      const float* column = y + j * p_.y.column_step;
       float* panel = to + j * length;
       if (p_.y.row_step == 1) {
-        set_.transpose(from, p_.y.column_step, used, length, panel, width);
+        set_.transpose(column, p_.y.column_step, used, length, panel, width);
       } else {
         for (int64_t k = 0; k < length; ++k)
-          for (int64_t i = 0; i < used; ++i) panel[k * width + i] = from[k * p_.y.row_step + i * p_.y.column_step];
+          for (int64_t i = 0; i < used; ++i) panel[k * width + i] = column[k * p_.y.row_step + i * p_.y.column_step];
       }
       j += width;
     }
   }
 
-  void pack_x(const float* x, int64_t height, int64_t length, float* to) const {
+  void pack_x(const void* from, int64_t height, int64_t length, float* to) const {
+    if (pack_) {
+      if (way_ == Rows::Together) return pack_.block(from, p_.x.column_step, 1, height, length, to, most_height_);
+      for (int64_t i = 0; i < height; ++i) pack_.along(pack_.element(from, i * p_.x.row_step), p_.x.column_step, length, to + i * x_step());
+      return;
+    }
+    const auto* x = static_cast<const float*>(from);
     if (way_ == Rows::Together) {
       set_.copy(x, p_.x.column_step, height, length, to, most_height_);
     } else if (p_.x.column_step == 1) {
@@ -144,13 +165,13 @@ class TileGemm final : public CpuProgram {
         for (int64_t k = 0; k < length; ++k) to[i * x_step() + k] = x[i * p_.x.row_step + k * p_.x.column_step];
     }
   }
-  int64_t x_step() const { return cut_.inner + kPanelGap; }
+  int64_t x_step() const { return most_units_ + kPanelGap; }
 
   void block(const device::LaunchArgs& args, int64_t batch, int64_t index) const {
     const int64_t row0 = index / cut_.column_count * cut_.rows, column0 = index % cut_.column_count * cut_.columns;
     const int64_t rows = std::min(cut_.rows, p_.m - row0), columns = std::min(cut_.columns, p_.n - column0);
-    const float* x = static_cast<const float*>(args.pointers[p_.x_input]) + p_.offset(p_.x, batch) + row0 * p_.x.row_step;
-    const float* y = static_cast<const float*>(args.pointers[p_.y_input]) + p_.offset(p_.y, batch) + column0 * p_.y.column_step;
+    const void* x = pack_.element(args.pointers[p_.x_input], p_.offset(p_.x, batch) + row0 * p_.x.row_step);
+    const void* y = pack_.element(args.pointers[p_.y_input], p_.offset(p_.y, batch) + column0 * p_.y.column_step);
     auto* scratch = static_cast<float*>(scratch_.mine(args.scratch));
     float* buffer = scratch + block_at_;
     const bool one_pass = cut_.inner >= p_.k;
@@ -158,13 +179,13 @@ class TileGemm final : public CpuProgram {
     const int64_t c_step = epilogue_ ? block_step_ : p_.n;
     for (int64_t k = 0; k < p_.k; k += cut_.inner) {
       const int64_t length = std::min(cut_.inner, p_.k - k);
-      const float* y_block = y + k * p_.y.row_step;
+      const void* y_block = pack_.element(y, k * p_.y.row_step);
       if (cut_.pack_y) {
         pack_y(y_block, columns, length, scratch);
         y_block = scratch;
       }
       for_even_parts(rows, most_height_, [&](int64_t row, int64_t height) {
-        const float* x_panel = x + row * p_.x.row_step + k * p_.x.column_step;
+        const void* x_panel = pack_.element(x, row * p_.x.row_step + k * p_.x.column_step);
         int64_t a_step = way_ == Rows::Apart ? p_.x.row_step : p_.x.column_step;
         if (cut_.pack_x) {
           pack_x(x_panel, height, length, scratch + x_at_);
@@ -172,7 +193,8 @@ class TileGemm final : public CpuProgram {
           a_step = way_ == Rows::Apart ? x_step() : most_height_;
         }
         float* c_panel = epilogue_ && one_pass ? c : c + row * c_step;
-        tile_row(x_panel, a_step, height, y_block, columns, length, c_panel, c_step, k > 0);
+        tile_row(static_cast<const float*>(x_panel), a_step, height, static_cast<const float*>(y_block), columns, pack_.units(length),
+                 c_panel, c_step, k > 0);
         if (epilogue_ && k + length == p_.k) finish(args, c_panel, batch * p_.m + row0 + row, height, column0, columns);
       });
     }
@@ -203,10 +225,12 @@ class TileGemm final : public CpuProgram {
   }
 
   Product p_;
+  HalfPack pack_;
   Rows way_;
   TileTable tiles_;
   const TileSet& set_;
   Cut cut_;
+  int64_t most_units_;  // along the sum, of a block
   size_t inputs_;
   bool swapped_;
   int64_t most_height_;
@@ -276,10 +300,7 @@ class Dots final : public CpuProgram {
 std::shared_ptr<const CpuProgram> make_gemm_tiles(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal) {
   if (kernel.op->name != "matmul") return nullptr;
   const DType in = kernel.in[0].dtype, out = (kernel.end ? kernel.end->product : kernel.out[0]).dtype;
-  if (in != DType::F32 || out != DType::F32) {
-    refusal = cat("takes float32, not ", name(in != DType::F32 ? in : out));
-    return nullptr;
-  }
+  if (!tiles_sum(in, out, refusal)) return nullptr;
   Product p = take_apart(kernel);
   if (p.work() * static_cast<double>(p.batches) < kTinyWork) {  // also what is empty
     refusal = cat("too small, ", p.m, "x", p.k, "x", p.n);
@@ -290,7 +311,7 @@ std::shared_ptr<const CpuProgram> make_gemm_tiles(const codegen::Kernel& kernel,
     return nullptr;
   }
   const bool row_dots = p.n == 1 && p.x.column_step == 1, column_dots = p.m == 1 && p.y.row_step == 1 && p.y.column_step != 1;
-  if (row_dots || column_dots) return std::make_shared<Dots>(kernel, std::move(p), tools);
+  if (in == DType::F32 && (row_dots || column_dots)) return std::make_shared<Dots>(kernel, std::move(p), tools);
   const bool swapped = p.n == 1;
   if (swapped) swap_sides(p);
   return std::make_shared<TileGemm>(kernel, std::move(p), swapped, tools);

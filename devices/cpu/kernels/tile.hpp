@@ -42,8 +42,15 @@ struct TileSet {
   void (*copy)(const float* from, int64_t from_step, int64_t columns, int64_t rows, float* to, int64_t step);
   // to[k * step + j] = from[j * from_step + k] for j < columns; rows of `to` are filled up with zeros to `step`.
   void (*transpose)(const float* from, int64_t from_step, int64_t columns, int64_t length, float* to, int64_t step);
+  // to[i] = the float16 or bfloat16 with the bits from[i].
+  void (*widen_float16)(const uint16_t* from, int64_t count, float* to);
+  void (*widen_bfloat16)(const uint16_t* from, int64_t count, float* to);
+  // to[i] = 32 bits: first[i] in the lower half, second[i] (or 0 when there is no second) in the upper one.
+  void (*pair)(const uint16_t* first, const uint16_t* second, int64_t count, float* to);
 };
 extern const TileSet kTilesAvx2, kTilesAvx512;
+// Its tiles take two bfloat16 in the place of one float: k counts pairs. What it is summed up to is still a float each.
+extern const TileSet kTilesAvx512Pairs;
 inline const TileSet& tiles(bool wide) { return wide ? kTilesAvx512 : kTilesAvx2; }
 
 }  // namespace tandem::cpu

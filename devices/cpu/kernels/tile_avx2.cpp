@@ -11,7 +11,6 @@ struct Tiles : Avx2 {
 
 }  // namespace
 
-constinit const TileSet kTilesAvx2 = {Tiles::kLanes,   Tiles::kMostRows, find_tile<Tiles>,
-                                      run_dots<Tiles>, run_copy<Tiles>,  run_transpose<Tiles>};
+constinit const TileSet kTilesAvx2 = tile_set<Tiles>();
 
 }  // namespace tandem::cpu

@@ -126,6 +126,34 @@ template <class I> void run_copy(const float* from, int64_t from_step, int64_t c
   }
 }
 
+// f gives a vector from the elements at an index; the last, incomplete one from a copy that is filled up with zeros.
+template <class I, class F> void for_vectors(const uint16_t* from, int64_t count, float* to, F f) {
+  int64_t i = 0;
+  for (; i + I::kLanes <= count; i += I::kLanes) I::store(to + i, f(from + i));
+  if (i == count) return;
+  uint16_t rest[I::kLanes] = {};
+  for (int64_t j = i; j < count; ++j) rest[j - i] = from[j];
+  I::store(to + i, f(rest), I::mask(static_cast<int>(count - i)));
+}
+template <class I> void run_widen_float16(const uint16_t* from, int64_t count, float* to) {
+  for_vectors<I>(from, count, to, [](const uint16_t* p) { return I::from_float16(p); });
+}
+template <class I> void run_widen_bfloat16(const uint16_t* from, int64_t count, float* to) {
+  for_vectors<I>(from, count, to, [](const uint16_t* p) { return I::from_bfloat16(p); });
+}
+template <class I> void run_pair(const uint16_t* first, const uint16_t* second, int64_t count, float* to) {
+  if (!second) return for_vectors<I>(first, count, to, [](const uint16_t* p) { return I::lower(p); });
+  const int64_t whole = count / I::kLanes * I::kLanes;
+  for (int64_t i = 0; i < whole; i += I::kLanes) I::store(to + i, I::either(I::lower(first + i), I::from_bfloat16(second + i)));
+  if (whole == count) return;
+  uint16_t a[I::kLanes] = {}, b[I::kLanes] = {};
+  for (int64_t i = whole; i < count; ++i) {
+    a[i - whole] = first[i];
+    b[i - whole] = second[i];
+  }
+  I::store(to + whole, I::either(I::lower(a), I::from_bfloat16(b)), I::mask(static_cast<int>(count - whole)));
+}
+
 void transpose_8x8(const float* from, int64_t from_step, float* to, int64_t step) {
   __m256 r[8], s[8];
   TANDEM_UNROLL for (int i = 0; i < 8; ++i) r[i] = _mm256_loadu_ps(from + i * from_step);
@@ -157,6 +185,11 @@ template <class I> void run_transpose(const float* from, int64_t from_step, int6
     for (int64_t k = 0; k < length; ++k) to[k * step + j] = from[j * from_step + k];
   for (; j < step; ++j)
     for (int64_t k = 0; k < length; ++k) to[k * step + j] = 0;
+}
+
+template <class I> constexpr TileSet tile_set() {
+  return {I::kLanes,        I::kMostRows,         find_tile<I>,          run_dots<I>, run_copy<I>,
+          run_transpose<I>, run_widen_float16<I>, run_widen_bfloat16<I>, run_pair<I>};
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
-// Vectors of AVX2 with FMA: 16 registers of 8 floats. For files that are compiled for these instructions (device.cmake).
+// Vectors of AVX2 with FMA and F16C: 16 registers of 8 floats. For files that are compiled for these instructions (device.cmake).
 #pragma once
 #include <immintrin.h>
+
+#include <cstdint>
 
 namespace tandem::cpu {
 namespace {
@@ -35,6 +37,12 @@ struct Avx2 {
     const __m256i all = _mm256_cvtps_epi32(n), half = _mm256_srai_epi32(all, 1);
     return _mm256_mul_ps(_mm256_mul_ps(v, power(half)), power(_mm256_sub_epi32(all, half)));
   }
+  static Vector from_float16(const uint16_t* p) { return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))); }
+  static Vector lower(const uint16_t* p) {  // the bits as they are, below 16 zeros
+    return _mm256_castsi256_ps(_mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
+  }
+  static Vector from_bfloat16(const uint16_t* p) { return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(lower(p)), 16)); }
+  static Vector either(Vector a, Vector b) { return _mm256_or_ps(a, b); }
   static float total(Vector v) {
     __m128 x = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
     x = _mm_add_ps(x, _mm_movehl_ps(x, x));

@@ -2,6 +2,8 @@
 #pragma once
 #include <immintrin.h>
 
+#include <cstdint>
+
 namespace tandem::cpu {
 namespace {
 
@@ -31,6 +33,16 @@ struct Avx512 {
   static Vector select(Mask m, Vector yes, Vector no) { return _mm512_mask_blend_ps(m, no, yes); }
   static Vector round(Vector v) { return _mm512_maskz_roundscale_ps(kAll, v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
   static Vector scale(Vector v, Vector n) { return _mm512_maskz_scalef_ps(kAll, v, n); }  // v * 2^n for whole numbers n
+  static Vector from_float16(const uint16_t* p) {
+    return _mm512_maskz_cvtph_ps(kAll, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  }
+  static Vector lower(const uint16_t* p) {  // the bits as they are, below 16 zeros
+    return _mm512_castsi512_ps(_mm512_maskz_cvtepu16_epi32(kAll, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))));
+  }
+  static Vector from_bfloat16(const uint16_t* p) {
+    return _mm512_castsi512_ps(_mm512_maskz_slli_epi32(kAll, _mm512_castps_si512(lower(p)), 16));
+  }
+  static Vector either(Vector a, Vector b) { return _mm512_or_ps(a, b); }
   static float total(Vector v) {
     const __m256 half = _mm256_add_ps(_mm512_maskz_extractf32x8_ps(0xff, v, 0), _mm512_maskz_extractf32x8_ps(0xff, v, 1));
     __m128 x = _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
