@@ -580,9 +580,7 @@ class Emitter final : LaneValues {
   }
 
   Value* load_lanes(const Scalar& s, Place& p) {
-    const auto a = codegen::affine(s->in[0], axes_);
-    const Scalar step = a ? a->coefficients[static_cast<size_t>(vector_axis_)] : Scalar();
-    const bool contiguous = step && step->prim == Prim::Const && step->bits == 1;
+    const bool contiguous = codegen::step_along(s->in[0], vector_axis_) == 1;
     // A load that only varies through its guard reads one value.
     const bool repeated = !varies(s->in[0]);
     Value* valid = s->guarded ? vectored(s->in[1], p) : nullptr;

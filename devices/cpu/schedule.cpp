@@ -29,17 +29,15 @@ bool uses_axis(const Scalar& s, int axis) {
 }
 
 // Whether the axis does not step through the load's memory, or steps by one element: otherwise the lanes must be gathered.
-bool is_cheap(const ir::ScalarNode& load, int axis, int axis_count) {
-  const auto a = codegen::affine(load.in[0], axis_count);
-  if (!a) return false;
-  const Scalar& c = a->coefficients[static_cast<size_t>(axis)];
-  return !c || (c->prim == Prim::Const && c->bits == 1);
+bool is_cheap(const ir::ScalarNode& load, int axis) {
+  const auto step = codegen::step_along(load.in[0], axis);
+  return step == 0 || step == 1;
 }
 
 // What it costs to fill one vector when lanes lie along `axis`: contiguous and repeated loads are cheap, gathers are not.
-double lane_cost(const std::vector<const ir::ScalarNode*>& loads, int axis, int axis_count, int64_t extent, int lanes) {
+double lane_cost(const std::vector<const ir::ScalarNode*>& loads, int axis, int64_t extent, int lanes) {
   double cost = 1;
-  for (const ir::ScalarNode* l : loads) cost += is_cheap(*l, axis, axis_count) ? 1 : lanes;
+  for (const ir::ScalarNode* l : loads) cost += is_cheap(*l, axis) ? 1 : lanes;
   const double filled = std::min<double>(1, static_cast<double>(extent) / lanes);
   return cost / std::max(filled, 1e-3);
 }
@@ -73,7 +71,7 @@ Schedule schedule(const codegen::LoopKernel& k, int lanes) {
   if (!k.loops.reduction) {
     s.work_per_column = survey.cost + 1;
     for (const ir::ScalarNode* l : survey.loads)
-      if (outputs > 1 && !is_cheap(*l, outputs - 1, outputs)) s.column_tile = kTile;
+      if (outputs > 1 && !is_cheap(*l, outputs - 1)) s.column_tile = kTile;
     return s;
   }
   Survey elements;
@@ -88,8 +86,8 @@ Schedule schedule(const codegen::LoopKernel& k, int lanes) {
     const int reduces = static_cast<int>(k.reduce_extents.size()), axes = outputs + reduces;
     // Lanes that end at different elements cannot share a loop.
     const bool uneven = k.loops.reduction->limit && uses_axis(k.loops.reduction->limit, outputs - 1);
-    const double across = outputs == 0 || uneven ? 1e30 : lane_cost(elements.loads, outputs - 1, axes, s.columns, lanes);
-    const double along = reduces == 0 ? 1e30 : lane_cost(elements.loads, axes - 1, axes, k.reduce_extents.back(), lanes) * 1.01;
+    const double across = outputs == 0 || uneven ? 1e30 : lane_cost(elements.loads, outputs - 1, s.columns, lanes);
+    const double along = reduces == 0 ? 1e30 : lane_cost(elements.loads, axes - 1, k.reduce_extents.back(), lanes) * 1.01;
     s.mode = along < across ? Mode::Along : Mode::Across;
     // By length alone, so that what is added to what does not depend on what was fused (I10).
     const int64_t length = s.mode == Mode::Along ? k.reduce_extents.back() : s.columns;
