@@ -12,6 +12,7 @@
 #include <llvm/TargetParser/Host.h>
 
 #include <functional>
+#include <map>
 #include <mutex>
 #include <unordered_map>
 
@@ -171,38 +172,56 @@ class Emitter final : LaneValues {
     b_.CreateStore(b_.getInt64(0), nowhere_);
   }
 
-  Value* extent_value(int axis) {
+  int extent_parameter(int axis) {
     const Dim& d = axis < outputs_ ? kernel_.loops.extents[static_cast<size_t>(axis)]
                                    : kernel_.loops.reduction->extents[static_cast<size_t>(axis - outputs_)];
-    return params_[static_cast<size_t>(std::stoi(d.str().substr(1)))];
+    return std::stoi(d.str().substr(1));
   }
+  Value* extent_value(int axis) { return params_[static_cast<size_t>(extent_parameter(axis))]; }
 
-  // Rows are counted through, and their axes counted along like an odometer: dividing a row's number costs more than a short row.
+  // Rows are numbered through. The innermost of their axes is a loop of its own, so that what does not vary along it is computed outside;
+  // the others are counted along like an odometer: dividing a row's number costs more than a short row.
   void walk_rows(Place& entry) {
     std::vector<int> row_axes;
     for (int j = 0; j + 1 < outputs_; ++j)
       if (j != kernel_.loops.scan_axis) row_axes.push_back(j);
+    Value *first = function_->getArg(2), *end = function_->getArg(3);
+    if (row_axes.size() < 2) {
+      Place row;
+      Loop rows = open_loop(entry, row, first, end, {});
+      if (!row_axes.empty()) set_axis(row_axes[0], rows.index, row);
+      one_row(row);
+      close_loop(rows, entry, row, b_.getInt64(1), {});
+      return;
+    }
+    const int last = row_axes.back();
+    row_axes.pop_back();
     at(entry);
-    std::vector<Value*> first(row_axes.size());
-    Value* rest = function_->getArg(2);
+    Value* extent = extent_value(last);
+    Value* outer_first = b_.CreateUDiv(first, extent);
+    Value* outer_end = b_.CreateUDiv(b_.CreateAdd(end, b_.CreateSub(extent, b_.getInt64(1))), extent);
+    std::vector<Value*> start(row_axes.size());
+    Value* rest = outer_first;
     for (size_t i = row_axes.size(); i-- > 0;) {
-      first[i] = i == 0 ? rest : b_.CreateURem(rest, extent_value(row_axes[i]));
+      start[i] = i == 0 ? rest : b_.CreateURem(rest, extent_value(row_axes[i]));
       if (i != 0) rest = b_.CreateUDiv(rest, extent_value(row_axes[i]));
     }
-    Place row;
-    Loop rows = open_loop(entry, row, function_->getArg(2), function_->getArg(3), first);
-    for (size_t i = 0; i < row_axes.size(); ++i) set_axis(row_axes[i], rows.carried[i], row);
-    switch (schedule_.mode) {
-      case Mode::Along: along(row); break;
-      case Mode::Row: row_by_row(row); break;
-      case Mode::ScanAlong: scan_along(row); break;
-      default: columns(row); break;
-    }
-    at(row);
+    Place outer, row;
+    Loop outers = open_loop(entry, outer, outer_first, outer_end, start);
+    for (size_t i = 0; i < row_axes.size(); ++i) set_axis(row_axes[i], outers.carried[i], outer);
+    at(outer);
+    Value* before = b_.CreateMul(outers.index, extent);  // rows before this outer one
+    Value* row_first = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, b_.CreateSub(first, before), b_.getInt64(0));
+    Value* row_end = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, b_.CreateSub(end, before), extent);
+    Loop rows = open_loop(outer, row, row_first, row_end, {});
+    set_axis(last, rows.index, row);
+    one_row(row);
+    close_loop(rows, outer, row, b_.getInt64(1), {});
+    at(outer);
     std::vector<Value*> next(row_axes.size());
     Value* carry = b_.getInt64(1);
     for (size_t i = row_axes.size(); i-- > 0;) {
-      Value* sum = b_.CreateAdd(rows.carried[i], carry);
+      Value* sum = b_.CreateAdd(outers.carried[i], carry);
       if (i == 0) {
         next[i] = sum;
         break;
@@ -211,7 +230,16 @@ class Emitter final : LaneValues {
       next[i] = b_.CreateSelect(over, b_.getInt64(0), sum);
       carry = b_.CreateZExt(over, b_.getInt64Ty());
     }
-    close_loop(rows, entry, row, b_.getInt64(1), next);
+    close_loop(outers, entry, outer, b_.getInt64(1), next);
+  }
+
+  void one_row(Place& row) {
+    switch (schedule_.mode) {
+      case Mode::Along: along(row); break;
+      case Mode::Row: row_by_row(row); break;
+      case Mode::ScanAlong: scan_along(row); break;
+      default: columns(row); break;
+    }
   }
 
   // Whole vectors, then one masked vector for what is left.
@@ -325,9 +353,8 @@ class Emitter final : LaneValues {
       });
     std::vector<Value*> values;
     for (size_t o = whole; o < kernel_.loops.results.size(); ++o) values.push_back(single(kernel_.loops.results[o], row));
+    Value* index = single(dense_index(outputs_ - 1), row);
     at(row);
-    Value* index = b_.getInt64(0);
-    for (int j = 0; j + 1 < outputs_; ++j) index = b_.CreateAdd(b_.CreateMul(index, extent_value(j)), axis_value(j));
     for (size_t o = whole; o < kernel_.loops.results.size(); ++o) {
       const DType t = kernel_.loops.results[o].dtype();
       Value* address = b_.CreateGEP(memory_type(t), pointers_[kernel_.inputs.size() + o], index);
@@ -348,6 +375,7 @@ class Emitter final : LaneValues {
   // Loops over the reduce axes from `axis` on; in Along mode the last one is a vector loop that combines by itself.
   template <class F> std::vector<Value*> reduce(Place& p, int axis, std::vector<Value*> state, F innermost) {
     if (axis == axes_) return innermost(p, state);
+    if (schedule_.window) return written_out(p, axis, state, innermost);
     Value* end = axis == outputs_ && kernel_.loops.reduction->limit ? single(kernel_.loops.reduction->limit, p) : extent_value(axis);
     at(p);
     if (schedule_.mode == Mode::Along && axis == axes_ - 1) return along_axis(p, axis, end, state);
@@ -358,6 +386,22 @@ class Emitter final : LaneValues {
     set_axis(axis, l.index, inner);
     state = reduce(inner, axis + 1, {l.carried.begin(), l.carried.end()}, innermost);
     return close_loop(l, p, inner, b_.getInt64(1), state);
+  }
+
+  // The turns of a short loop one after the other.
+  template <class F> std::vector<Value*> written_out(Place& p, int axis, std::vector<Value*> state, F innermost) {
+    for (int64_t i = 0; i < kernel_.reduce_extents[static_cast<size_t>(axis - outputs_)]; ++i) {
+      Place turn;  // in the same block; only what varies along the axis is its own
+      turn.parent = &p;
+      turn.depth = p.depth + 1;
+      turn.vector = p.vector;
+      turn.mask = p.mask;
+      turn.block = p.block;
+      set_axis(axis, b_.getInt64(static_cast<uint64_t>(i)), turn);
+      state = reduce(turn, axis + 1, state, innermost);
+      p.block = turn.block;
+    }
+    return state;
   }
 
   // Several independent states, so that one combination need not wait for the one before; joined at the end of the axis.
@@ -609,11 +653,26 @@ class Emitter final : LaneValues {
   }
   Value* both(Value* a, Value* b) { return a && b ? b_.CreateAnd(a, b) : a ? a : b; }
 
-  // Outputs are dense over the output axes.
+  // The place of an element in a row-major result over the first `count` output axes.
+  const Scalar& dense_index(int count) {
+    Scalar& index = dense_index_[count];
+    if (!index) {
+      index = ir::constant_int(DType::I64, 0);
+      for (int j = 0; j < count; ++j) index = j == 0 ? ir::axis(0) : index * extent_leaf(j) + ir::axis(j);
+    }
+    return index;
+  }
+  Scalar extent_leaf(int axis) {
+    auto n = std::make_shared<ScalarNode>();
+    n->prim = Prim::Extent;
+    n->dtype = DType::I64;
+    n->index = extent_parameter(axis);
+    n->dim = Dim::symbol(cat("p", n->index));
+    return Scalar(std::move(n));
+  }
+
   void store_results(Place& p, const std::vector<Value*>& state) {
-    at(p);
-    Value* index = b_.getInt64(0);
-    for (int j = 0; j < outputs_; ++j) index = b_.CreateAdd(b_.CreateMul(index, extent_value(j)), axis_value(j));
+    Value* index = single(dense_index(outputs_), p);
     Combination c{state, state, {}, p.vector};
     // All are computed before the first is stored: an output may lie where an input is read.
     std::vector<Value*> values;
@@ -648,6 +707,7 @@ class Emitter final : LaneValues {
   int row_depth_ = 0;
   std::vector<Value*> row_state_;  // what the reductions along the row gave so far
   std::unordered_map<const ScalarNode*, Uses> uses_[2];
+  std::map<int, Scalar> dense_index_;
 };
 
 std::unique_ptr<llvm::TargetMachine> make_machine(const Target& t) {

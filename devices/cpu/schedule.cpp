@@ -11,6 +11,8 @@ using ir::Scalar;
 
 constexpr int64_t kTile = 64;  // columns: a line of memory holds several rows' elements, and all lines stay in the first cache
 
+constexpr double kLargestWindow = 9;  // elements: 3 x 3
+
 struct Survey {
   std::unordered_set<const ir::ScalarNode*> seen;
   std::vector<const ir::ScalarNode*> loads;
@@ -89,10 +91,14 @@ Schedule schedule(const codegen::LoopKernel& k, int lanes) {
     const double across = outputs == 0 || uneven ? 1e30 : lane_cost(elements.loads, outputs - 1, s.columns, lanes);
     const double along = reduces == 0 ? 1e30 : lane_cost(elements.loads, axes - 1, k.reduce_extents.back(), lanes) * 1.01;
     s.mode = along < across ? Mode::Along : Mode::Across;
-    // By length alone, so that what is added to what does not depend on what was fused (I10).
-    const int64_t length = s.mode == Mode::Along ? k.reduce_extents.back() : s.columns;
-    if (length >= int64_t{kMostUnroll} * lanes) s.unroll = kMostUnroll;
-    if (s.mode == Mode::Across) s.column_unit = int64_t{lanes} * s.unroll;
+    if (s.mode == Mode::Along) {
+      // By length alone, so that what is added to what does not depend on what was fused (I10).
+      if (k.reduce_extents.back() >= int64_t{kMostUnroll} * lanes) s.unroll = kMostUnroll;
+    } else {
+      while (s.unroll < kMostUnroll && s.columns >= int64_t{2} * s.unroll * lanes) s.unroll *= 2;
+      s.column_unit = int64_t{lanes} * s.unroll;
+      s.window = !k.loops.reduction->limit && repeats <= kLargestWindow && repeats > 1;
+    }
   }
   s.work_per_column = survey.cost + 1 + repeats * (elements.cost + 1);
   return s;

@@ -20,6 +20,7 @@ struct Schedule {
   Mode mode = Mode::Map;
   int64_t rows = 1, columns = 1;
   int unroll = 1;              // vectors that a reduction works on together; a power of two
+  bool window = false;         // the reduce axes are so short that their loops are written out; their extents are part of the code
   bool columns_divide = true;  // a launch may cut the columns (at multiples of column_unit)
   int64_t column_unit = 1;
   int64_t column_tile = 0;     // > 0: a launch should walk down strips of this many columns, because loads step over memory sideways
