@@ -6,6 +6,8 @@
 
 namespace tandem::cpu {
 
+static constexpr size_t kFetchFromBytes = size_t{8} << 20;  // less is in a cache already
+
 Epilogue::Epilogue(const codegen::Kernel& kernel, int64_t row_step, Toolbox& tools)
     : inputs_(kernel.in.size()), outputs_(kernel.out.size()), row_step_(row_step) {
   if (!kernel.end) return;
@@ -14,6 +16,7 @@ Epilogue::Epilogue(const codegen::Kernel& kernel, int64_t row_step, Toolbox& too
   for (size_t i = kernel.end->op_inputs; i < inputs_; ++i)
     if (kernel.replaceable[i]) streams_.push_back({i, size_of(kernel.in[i].dtype)});
   for (size_t o = 0; o < outputs_; ++o) streams_.push_back({inputs_ + o, size_of(kernel.out[o].dtype)});
+  if (byte_size(product.shape, product.dtype) * streams_.size() < kFetchFromBytes) streams_.clear();
   element_bytes_ = size_of(product.dtype);
   // As if the whole product lay at this step; a block's place in it gives its addresses.
   int64_t step = row_step;
