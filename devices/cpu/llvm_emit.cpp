@@ -339,10 +339,12 @@ class Emitter final : LaneValues {
   void row_by_row(Place& row) {
     row_depth_ = row.depth;
     row_state_.clear();
+    if (schedule_.keeps) find_kept();
     for (const ir::Reduction& r : kernel_.loops.row_reductions) {
       reduction_ = &r;
       std::vector<Value*> state = along_axis(row, outputs_ - 1, function_->getArg(5), identities(row, true));
       for (Value* v : across_lanes(row, state)) row_state_.push_back(v);
+      ++walk_;
     }
     const size_t whole = kernel_.loops.results.size() - static_cast<size_t>(kernel_.loops.row_results);
     if (whole > 0)
@@ -360,6 +362,28 @@ class Emitter final : LaneValues {
       Value* address = b_.CreateGEP(memory_type(t), pointers_[kernel_.inputs.size() + o], index);
       b_.CreateAlignedStore(to_memory(values[o - whole], t), address, natural(t));
     }
+  }
+
+  struct Kept {
+    Value* memory;
+    int walk;  // the first that computes it
+  };
+  // Functions of an element that a later walk over the row asks for again (softmax: exp) are put down beside the row when they are first
+  // computed. There is room for them on the stack, because only rows of kMostKeptColumns are scheduled so.
+  void find_kept() {
+    std::unordered_map<const ScalarNode*, int> first;
+    const auto look = [&](std::span<const Scalar> roots, int walk) {
+      for (const Scalar& s : ir::post_order(roots)) {
+        if (!is_function(s->prim) || !varies(s)) continue;
+        const auto [it, is_new] = first.emplace(s.get(), walk);
+        if (is_new || it->second == walk || kept_.contains(s.get())) continue;
+        b_.SetInsertPoint(&function_->getEntryBlock(), function_->getEntryBlock().begin());
+        kept_.emplace(s.get(), Kept{b_.CreateAlloca(register_type(s->dtype), b_.getInt64(kMostKeptColumns)), it->second});
+      }
+    };
+    int walk = 0;
+    for (const ir::Reduction& r : kernel_.loops.row_reductions) look(r.element, walk++);
+    look(kernel_.loops.results, walk);
   }
 
   // Combines all elements along one axis into `state`, lanes side by side.
@@ -542,10 +566,14 @@ class Emitter final : LaneValues {
     Place& p = home(s, here);
     Place::Memo& memo = p.lanes[varies(s) ? sub_ : 0];
     if (auto it = memo.find(s.get()); it != memo.end()) return it->second;
+    const auto kept = kept_.find(s.get());
     Value* v;
     if (!varies(s)) {
       v = single(s, p);
       v = splat_at(p, v);
+    } else if (kept != kept_.end() && kept->second.walk < walk_) {
+      Value* address = kept_address(s, kept->second, p);
+      v = b_.CreateAlignedLoad(shaped(register_type(s->dtype), true), address, natural(s->dtype));
     } else if (s->prim == Prim::Load) {
       v = load_lanes(s, p);
     } else {
@@ -553,9 +581,14 @@ class Emitter final : LaneValues {
       for (const Scalar& x : s->in) in.push_back(vectored(x, p));
       at(p);
       v = leaf(s) ? leaf_value(s, true) : primitive(*s, in, true);
+      if (kept != kept_.end()) b_.CreateAlignedStore(v, kept_address(s, kept->second, p), natural(s->dtype));
     }
     memo.emplace(s.get(), v);
     return v;
+  }
+  Value* kept_address(const Scalar& s, const Kept& kept, Place& p) {
+    at(p);
+    return b_.CreateGEP(register_type(s->dtype), kept.memory, axis_value(vector_axis_));
   }
 
   Value* splat_at(Place& p, Value* v) {
@@ -708,6 +741,8 @@ class Emitter final : LaneValues {
   std::vector<Value*> row_state_;  // what the reductions along the row gave so far
   std::unordered_map<const ScalarNode*, Uses> uses_[2];
   std::map<int, Scalar> dense_index_;
+  std::unordered_map<const ScalarNode*, Kept> kept_;
+  int walk_ = 0;  // over a row: its reductions in order, then its results
 };
 
 std::unique_ptr<llvm::TargetMachine> make_machine(const Target& t) {

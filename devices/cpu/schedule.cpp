@@ -21,7 +21,7 @@ struct Survey {
   void visit(const Scalar& s) {
     if (!s || !seen.insert(s.get()).second) return;
     if (s->prim == Prim::Load) loads.push_back(s.get());
-    cost += s->prim >= Prim::Cbrt || s->prim == Prim::Pow || s->prim == Prim::Atan2 ? 8 : s->in.empty() ? 0 : 1;
+    cost += is_function(s->prim) ? 8 : s->in.empty() ? 0 : 1;
     for (const Scalar& x : s->in) visit(x);
   }
 };
@@ -61,6 +61,7 @@ Schedule schedule(const codegen::LoopKernel& k, int lanes) {
     s.mode = Mode::Row;
     s.columns_divide = false;
     s.unroll = s.columns >= int64_t{kMostUnroll} * lanes ? kMostUnroll : 1;
+    s.keeps = s.columns <= kMostKeptColumns;
     s.work_per_column = survey.cost + 1;
     for (const ir::Reduction& r : k.loops.row_reductions) {
       Survey elements;

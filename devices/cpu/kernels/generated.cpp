@@ -71,6 +71,7 @@ Stage compile_stage(const codegen::LoopKernel& loops, Toolbox& tools) {
                         static_cast<int>(s.mode), " x", s.unroll);
   if (s.window)
     for (const int64_t extent : loops.reduce_extents) key += cat(" w", extent);
+  if (s.keeps) key += " keeps";
   key += " " + loops.key;
   const Code& code = tools.cache.get(key, [&](std::vector<char>& object) { emitter()(loops, s, tools.target, object); });
   return {reinterpret_cast<KernelFunction>(code.entry()), loops.params, s};
