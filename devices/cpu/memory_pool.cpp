@@ -1,5 +1,6 @@
 #include "memory_pool.hpp"
 
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <bit>
@@ -35,6 +36,7 @@ constexpr size_t kSmallest = 128, kLargestSmall = 1 << 16;
 constexpr int kClasses = 10;  // 128 B … 64 KiB by powers of two
 constexpr int kKeptPerClass = 64;
 constexpr size_t kKeptLargeBytes = size_t{64} << 20;
+constexpr size_t kHugePage = size_t{2} << 20;  // walking megabytes in pages of 4 KiB waits for address translation
 #if defined(__SANITIZE_ADDRESS__)
 constexpr bool kKeep = false;  // a kept block would hide a use after free
 #else
@@ -77,10 +79,13 @@ MemoryPool::~MemoryPool() {
 
 void* MemoryPool::fresh(size_t capacity, size_t asked) {
   // Asking the system for more than there is may succeed and kill the process later; the limit is ours to keep.
-  void* p = asked < physical_bytes() ? std::aligned_alloc(codegen::kAlignment, capacity) : nullptr;
+  const bool huge = capacity >= 2 * kHugePage;
+  void* p = asked < physical_bytes() ? std::aligned_alloc(huge ? kHugePage : codegen::kAlignment, capacity) : nullptr;
   if (!p)
     resource_error("cpu: cannot allocate ", asked, " bytes (", asked >> 20, " MiB): the machine has ", physical_bytes() >> 20, " MiB, ",
                    in_use() >> 20, " MiB of them in use by tandem\n  hint: a smaller batch, or fewer tensors kept alive");
+  // A wish: where the system has none to give, ordinary pages serve as well, only slower.
+  if (huge) madvise(p, capacity, MADV_HUGEPAGE);
   return p;
 }
 

@@ -11,6 +11,8 @@ using ir::Scalar;
 
 constexpr int64_t kTile = 64;  // columns: a line of memory holds several rows' elements, and all lines stay in the first cache
 
+constexpr double kLargestWindow = 9;  // elements: 3 x 3
+
 struct Survey {
   std::unordered_set<const ir::ScalarNode*> seen;
   std::vector<const ir::ScalarNode*> loads;
@@ -19,7 +21,7 @@ struct Survey {
   void visit(const Scalar& s) {
     if (!s || !seen.insert(s.get()).second) return;
     if (s->prim == Prim::Load) loads.push_back(s.get());
-    cost += s->prim >= Prim::Cbrt || s->prim == Prim::Pow || s->prim == Prim::Atan2 ? 8 : s->in.empty() ? 0 : 1;
+    cost += is_function(s->prim) ? 8 : s->in.empty() ? 0 : 1;
     for (const Scalar& x : s->in) visit(x);
   }
 };
@@ -29,17 +31,15 @@ bool uses_axis(const Scalar& s, int axis) {
 }
 
 // Whether the axis does not step through the load's memory, or steps by one element: otherwise the lanes must be gathered.
-bool is_cheap(const ir::ScalarNode& load, int axis, int axis_count) {
-  const auto a = codegen::affine(load.in[0], axis_count);
-  if (!a) return false;
-  const Scalar& c = a->coefficients[static_cast<size_t>(axis)];
-  return !c || (c->prim == Prim::Const && c->bits == 1);
+bool is_cheap(const ir::ScalarNode& load, int axis) {
+  const auto step = codegen::step_along(load.in[0], axis);
+  return step == 0 || step == 1;
 }
 
 // What it costs to fill one vector when lanes lie along `axis`: contiguous and repeated loads are cheap, gathers are not.
-double lane_cost(const std::vector<const ir::ScalarNode*>& loads, int axis, int axis_count, int64_t extent, int lanes) {
+double lane_cost(const std::vector<const ir::ScalarNode*>& loads, int axis, int64_t extent, int lanes) {
   double cost = 1;
-  for (const ir::ScalarNode* l : loads) cost += is_cheap(*l, axis, axis_count) ? 1 : lanes;
+  for (const ir::ScalarNode* l : loads) cost += is_cheap(*l, axis) ? 1 : lanes;
   const double filled = std::min<double>(1, static_cast<double>(extent) / lanes);
   return cost / std::max(filled, 1e-3);
 }
@@ -61,6 +61,7 @@ Schedule schedule(const codegen::LoopKernel& k, int lanes) {
     s.mode = Mode::Row;
     s.columns_divide = false;
     s.unroll = s.columns >= int64_t{kMostUnroll} * lanes ? kMostUnroll : 1;
+    s.keeps = s.columns <= kMostKeptColumns;
     s.work_per_column = survey.cost + 1;
     for (const ir::Reduction& r : k.loops.row_reductions) {
       Survey elements;
@@ -73,7 +74,7 @@ Schedule schedule(const codegen::LoopKernel& k, int lanes) {
   if (!k.loops.reduction) {
     s.work_per_column = survey.cost + 1;
     for (const ir::ScalarNode* l : survey.loads)
-      if (outputs > 1 && !is_cheap(*l, outputs - 1, outputs)) s.column_tile = kTile;
+      if (outputs > 1 && !is_cheap(*l, outputs - 1)) s.column_tile = kTile;
     return s;
   }
   Survey elements;
@@ -88,13 +89,17 @@ Schedule schedule(const codegen::LoopKernel& k, int lanes) {
     const int reduces = static_cast<int>(k.reduce_extents.size()), axes = outputs + reduces;
     // Lanes that end at different elements cannot share a loop.
     const bool uneven = k.loops.reduction->limit && uses_axis(k.loops.reduction->limit, outputs - 1);
-    const double across = outputs == 0 || uneven ? 1e30 : lane_cost(elements.loads, outputs - 1, axes, s.columns, lanes);
-    const double along = reduces == 0 ? 1e30 : lane_cost(elements.loads, axes - 1, axes, k.reduce_extents.back(), lanes) * 1.01;
+    const double across = outputs == 0 || uneven ? 1e30 : lane_cost(elements.loads, outputs - 1, s.columns, lanes);
+    const double along = reduces == 0 ? 1e30 : lane_cost(elements.loads, axes - 1, k.reduce_extents.back(), lanes) * 1.01;
     s.mode = along < across ? Mode::Along : Mode::Across;
-    // By length alone, so that what is added to what does not depend on what was fused (I10).
-    const int64_t length = s.mode == Mode::Along ? k.reduce_extents.back() : s.columns;
-    if (length >= int64_t{kMostUnroll} * lanes) s.unroll = kMostUnroll;
-    if (s.mode == Mode::Across) s.column_unit = int64_t{lanes} * s.unroll;
+    if (s.mode == Mode::Along) {
+      // By length alone, so that what is added to what does not depend on what was fused (I10).
+      if (k.reduce_extents.back() >= int64_t{kMostUnroll} * lanes) s.unroll = kMostUnroll;
+    } else {
+      while (s.unroll < kMostUnroll && s.columns >= int64_t{2} * s.unroll * lanes) s.unroll *= 2;
+      s.column_unit = int64_t{lanes} * s.unroll;
+      s.window = !k.loops.reduction->limit && repeats <= kLargestWindow && repeats > 1;
+    }
   }
   s.work_per_column = survey.cost + 1 + repeats * (elements.cost + 1);
   return s;

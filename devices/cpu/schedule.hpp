@@ -20,6 +20,8 @@ struct Schedule {
   Mode mode = Mode::Map;
   int64_t rows = 1, columns = 1;
   int unroll = 1;              // vectors that a reduction works on together; a power of two
+  bool window = false;         // the reduce axes are so short that their loops are written out; their extents are part of the code
+  bool keeps = false;          // a row is short enough to keep functions of its elements on the stack
   bool columns_divide = true;  // a launch may cut the columns (at multiples of column_unit)
   int64_t column_unit = 1;
   int64_t column_tile = 0;     // > 0: a launch should walk down strips of this many columns, because loads step over memory sideways
@@ -28,6 +30,12 @@ struct Schedule {
 };
 
 inline constexpr int kMostUnroll = 4;
+inline constexpr int64_t kMostKeptColumns = 8192;
+
+// Whether a primitive is a call of a function, which costs far more than keeping its result.
+constexpr bool is_function(ir::Prim p) {
+  return (p >= ir::Prim::Cbrt && p <= ir::Prim::LGamma) || p == ir::Prim::Pow || p == ir::Prim::Atan2;
+}
 
 Schedule schedule(const codegen::LoopKernel& kernel, int lanes);
 

@@ -56,26 +56,53 @@ void wait_while_equal(const std::atomic<uint32_t>& value, uint32_t old, bool may
   value.wait(old, std::memory_order_acquire);
 }
 
-// One run. Lives on the caller's stack.
-struct Job {
-  ThreadPool::Task task;
-  void* context;
-  int64_t chunks;
-  alignas(kCacheLine) std::atomic<int64_t> next_chunk = 0;
-  std::atomic<bool> failed = false;
-  std::exception_ptr error;  // written by the one that set `failed`
+// One run. Lives on the caller's stack. Each thread begins with a share of its own, so that the next step of a training finds what it
+// worked on in its core's cache; who is done takes from the others' shares.
+class Job {
+ public:
+  Job(ThreadPool::Task task, void* context, int64_t chunks, int threads)
+      : task_(task), context_(context), shares_(static_cast<int>(std::min<int64_t>({chunks, threads, kMostShares}))) {
+    for (int i = 0; i < shares_; ++i) {
+      share_[i].next.store(chunks * i / shares_, std::memory_order_relaxed);
+      share_[i].end = chunks * (i + 1) / shares_;
+    }
+  }
 
   void work() {
-    for (;;) {
-      const int64_t chunk = next_chunk.fetch_add(1, std::memory_order_relaxed);
-      if (chunk >= chunks) return;
-      try {
-        task(context, chunk);
-      } catch (...) {
-        if (!failed.exchange(true, std::memory_order_relaxed)) error = std::current_exception();
+    for (int i = 0; i < shares_; ++i) {
+      Share& share = share_[(worker_number + i) % shares_];
+      for (;;) {
+        const int64_t chunk = share.next.fetch_add(1, std::memory_order_relaxed);
+        if (chunk >= share.end) break;
+        run(chunk);
       }
     }
   }
+
+  void rethrow() const {
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  void run(int64_t chunk) {
+    try {
+      task_(context_, chunk);
+    } catch (...) {
+      if (!failed_.exchange(true, std::memory_order_relaxed)) error_ = std::current_exception();
+    }
+  }
+
+  static constexpr int kMostShares = 32;
+  struct alignas(kCacheLine) Share {
+    std::atomic<int64_t> next;
+    int64_t end;
+  };
+  ThreadPool::Task task_;
+  void* context_;
+  int shares_;
+  std::atomic<bool> failed_ = false;
+  std::exception_ptr error_;  // written by the one that set `failed_`
+  Share share_[kMostShares];  // only the first `shares_` are set
 };
 
 }  // namespace
@@ -134,8 +161,8 @@ struct ThreadPool::Impl {
     }
   }
 
-  void share(Job& shared) {
-    const size_t helpers = static_cast<size_t>(std::min<int64_t>(shared.chunks - 1, static_cast<int64_t>(workers.size())));
+  void share(Job& shared, int64_t chunks) {
+    const size_t helpers = static_cast<size_t>(std::min<int64_t>(chunks - 1, static_cast<int64_t>(workers.size())));
     wakes.fetch_add(helpers, std::memory_order_relaxed);
     job = &shared;
     seats.store(kOpen, std::memory_order_release);
@@ -173,15 +200,15 @@ int ThreadPool::this_worker() { return worker_number; }
 uint64_t ThreadPool::wake_count() const { return impl_->wakes.load(std::memory_order_relaxed); }
 
 void ThreadPool::run_erased(int64_t chunks, Task task, void* context) {
-  Job job{task, context, chunks};
   const bool alone = chunks <= 1 || threads() == 1 || inside_job || impl_->taken.exchange(true, std::memory_order_acquire);
+  Job job(task, context, chunks, alone ? 1 : threads());
   if (alone) {
     job.work();
   } else {
-    impl_->share(job);
+    impl_->share(job, chunks);
     impl_->taken.store(false, std::memory_order_release);
   }
-  if (job.error) std::rethrow_exception(job.error);
+  job.rethrow();
 }
 
 }  // namespace tandem

@@ -282,43 +282,25 @@ LoopKernel canonical(const ir::Loops& loops, const Bindings& bindings, std::span
   return Canonicalizer(loops, bindings, in, columns).run(out);
 }
 
-std::optional<Affine> affine(const Scalar& s, int axis_count) {
-  Affine r;
-  r.coefficients.resize(static_cast<size_t>(axis_count));
-  auto plus = [](const Scalar& a, const Scalar& b) { return !a ? b : !b ? a : a + b; };
-  auto uniform = [&](const Affine& a) {
-    return std::all_of(a.coefficients.begin(), a.coefficients.end(), [](const Scalar& c) { return !c; });
-  };
-  switch (s->prim) {
-    case Prim::Const:
-      if (s->bits != 0) r.offset = s;
-      return r;
-    case Prim::Extent: r.offset = s; return r;
-    case Prim::Axis:
-      if (s->index < axis_count)
-        r.coefficients[static_cast<size_t>(s->index)] = ir::constant_int(DType::I64, 1);
-      else
-        r.offset = s;
-      return r;
-    case Prim::Add: {
-      auto a = affine(s->in[0], axis_count), b = affine(s->in[1], axis_count);
-      if (!a || !b) return {};
-      for (size_t j = 0; j < r.coefficients.size(); ++j) r.coefficients[j] = plus(a->coefficients[j], b->coefficients[j]);
-      r.offset = plus(a->offset, b->offset);
-      return r;
+std::optional<int64_t> step_along(const Scalar& index, int axis) {
+  std::unordered_map<const ir::ScalarNode*, std::optional<int64_t>> steps;
+  for (const Scalar& s : ir::post_order(std::span(&index, 1))) {
+    const auto of = [&](size_t i) { return steps.at(s->in[i].get()); };
+    std::optional<int64_t>& step = steps[s.get()];
+    if (s->prim == Prim::Axis) {
+      step = s->index == axis ? 1 : 0;
+    } else if (std::ranges::all_of(s->in, [&](const Scalar& x) { return steps.at(x.get()) == 0; })) {
+      step = 0;
+    } else if (s->prim == Prim::Add || s->prim == Prim::Sub) {
+      if (of(0) && of(1)) step = s->prim == Prim::Add ? *of(0) + *of(1) : *of(0) - *of(1);
+    } else if (s->prim == Prim::Neg) {
+      if (of(0)) step = -*of(0);
+    } else if (s->prim == Prim::Mul) {
+      for (size_t i = 0; i < 2; ++i)
+        if (of(i) && s->in[1 - i]->prim == Prim::Const) step = *of(i) * static_cast<int64_t>(s->in[1 - i]->bits);
     }
-    case Prim::Mul: {
-      auto a = affine(s->in[0], axis_count), b = affine(s->in[1], axis_count);
-      if (!a || !b || (!uniform(*a) && !uniform(*b))) return {};
-      if (!uniform(*b)) std::swap(a, b);
-      if (!b->offset) return r;
-      for (size_t j = 0; j < r.coefficients.size(); ++j)
-        if (a->coefficients[j]) r.coefficients[j] = a->coefficients[j] * b->offset;
-      if (a->offset) r.offset = a->offset * b->offset;
-      return r;
-    }
-    default: return {};
   }
+  return steps.at(index.get());
 }
 
 }  // namespace tandem::codegen

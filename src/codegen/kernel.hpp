@@ -68,13 +68,8 @@ enum class Columns : uint8_t { Free, Kept };
 LoopKernel canonical(const ir::Loops& loops, const Bindings& bindings, std::span<const Operand> in, std::span<const DType> out,
                      Columns columns = Columns::Free);
 
-// index = sum of coefficient[axis] * Axis(axis) + offset, where coefficients and offset do not vary with any axis in `axes`.
-// The same shape serves numbers (canonical) and parameters (renderers).
-struct Affine {
-  std::vector<ir::Scalar> coefficients;  // empty Scalar: 0
-  ir::Scalar offset;                     // empty: 0
-};
-// Nothing when the expression is not affine in the axes [0, axis_count).
-std::optional<Affine> affine(const ir::Scalar& index, int axis_count);
+// By how many elements an index moves when one axis advances by one; nothing when that is not the same number everywhere or not known
+// before the launch. How the index moves along other axes does not matter.
+std::optional<int64_t> step_along(const ir::Scalar& index, int axis);
 
 }  // namespace tandem::codegen

@@ -252,9 +252,31 @@ std::vector<Rule> matmul_rules() {
   };
 }
 
+// --- pooling -------------------------------------------------------------------------------------------------------------------
+
+// The gradient of relu behind that of max_pool: what reaches an input is kept where the input is positive. A window sends its number to its
+// largest input, so its maximum can be asked instead, before the numbers are spread: there are fewer windows than inputs.
+Expr masked_by_maximum(Match& m) {
+  const auto pool_of = [](const Node& n) {
+    Attrs pool;
+    for (const char* name : {"pool_size", "strides", "padding"}) pool.set(name, *n.attrs.find(name));
+    return pool;
+  };
+  const Node grad = m.node("grad");
+  const Attrs pool = pool_of(grad);
+  if (!(pool == pool_of(m.node("index")))) return {};
+  return where(m["x"].op("max_pool", pool) > 0.0, m["g"], 0.0).op("max_pool_grad", {m["index"]}, grad.attrs);
+}
+
+std::vector<Rule> pooling_rules() {
+  const P x = any("x"), zero = constant_value(0);
+  const P grad = op("max_pool_grad", {any("g"), op("max_pool_index", {x}).as("index")}).as("grad");
+  return {{"where-max_pool_grad", op("where", {op("greater", {x, zero}), grad, zero}), masked_by_maximum}};
+}
+
 std::vector<Rule> all_rules() {
   std::vector<Rule> rules;
-  for (auto family : {broadcast_rules, arithmetic_rules, movement_rules, matmul_rules})
+  for (auto family : {broadcast_rules, arithmetic_rules, movement_rules, matmul_rules, pooling_rules})
     for (Rule& r : family()) rules.push_back(std::move(r));
   return rules;
 }

@@ -84,15 +84,20 @@ TEST(Canonical, AxesThatAreUsedAsNumbersKeepTheirIdentity) {
   EXPECT_THAT(canon(loops, {dense({4, 5})}).extents, ElementsAre(4, 5));
 }
 
-TEST(Affine, TakesSumsAndProducts) {
-  const auto a = affine(axis(0) * index(12) + axis(1) + index(3), 2);
-  ASSERT_TRUE(a);
-  EXPECT_EQ(ir::str(a->coefficients[0]), "12");
-  EXPECT_EQ(ir::str(a->coefficients[1]), "1");
-  EXPECT_EQ(ir::str(a->offset), "3");
-  EXPECT_FALSE(affine(axis(0) * axis(1), 2));
-  EXPECT_FALSE(affine(axis(0) / index(2), 1));
-  EXPECT_FALSE(affine(ir::cast(ir::load(0, DType::I32, {axis(0)}), DType::I64), 1));
+TEST(StepAlong, IsKnownWhateverTheOtherAxesDo) {
+  const ir::Scalar i = axis(0), j = axis(1);
+  EXPECT_EQ(step_along(i * index(12) + j + index(3), 0), 12);
+  EXPECT_EQ(step_along(i * index(12) + j + index(3), 1), 1);
+  EXPECT_EQ(step_along(i * index(12) + j + index(3), 2), 0);
+  EXPECT_EQ(step_along(index(7) - (-j), 1), 1);
+  EXPECT_EQ(step_along(i / index(2) * index(5) + j, 1), 1);
+  EXPECT_EQ(step_along(ir::cast(ir::load(0, DType::I32, {i}), DType::I64) * index(5) + j, 1), 1);
+}
+
+TEST(StepAlong, IsNothingWhereItVaries) {
+  EXPECT_FALSE(step_along(axis(0) * axis(1), 1));
+  EXPECT_FALSE(step_along(axis(0) / index(2), 0));
+  EXPECT_FALSE(step_along(ir::cast(ir::load(0, DType::I32, {axis(0)}), DType::I64), 0));
 }
 
 // --- long reductions in two stages ---------------------------------------------------------------------------------------------

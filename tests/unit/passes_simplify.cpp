@@ -120,6 +120,20 @@ std::vector<Case> movement_cases() {
   };
 }
 
+// The gradient of relu behind that of max_pool, for windows side by side and for windows that overlap and are padded.
+std::vector<Case> pooling_cases() {
+  const auto text = [](int windows, const std::string& pool) {
+    const std::string x = "[1,4,67]", some = cat("[", windows, ",67]"), pooled = cat("[1,", windows, ",67]");
+    return "  %2 = reshape(%0; shape=" + x + ") : E" + x + "\n  %3 = max_pool_index(%2; " + pool + ") : int32" + pooled +
+           "\n  %4 = slice(%1; start=[0,0], limit=" + some + ", step=[1,1]) : E" + some + "\n  %5 = reshape(%4; shape=" + pooled + ") : E" +
+           pooled + "\n  %6 = max_pool_grad(%5, %3; extents=[4], " + pool + ") : E" + x +
+           "\n  %7 = constant(; value=E[]{0}) : E[]\n  %8 = greater(%2, %7) : bool" + x + "\n  %9 = where(%8, %6, %7) : E" + x;
+  };
+  const std::vector<std::string> types = {"float32", "float64", "float16", "bfloat16", "int32"};
+  return {{"where-max_pool_grad", text(2, "pool_size=[2], strides=none, padding='valid'"), types},
+          {"where-max_pool_grad", text(4, "pool_size=[3], strides=[1], padding='same'"), types}};
+}
+
 // One operand is stretched to the shape that the other one has anyway, on either side.
 std::vector<Case> stretch_cases() {
   std::vector<Case> cases;
@@ -153,7 +167,7 @@ std::vector<Case> stretch_cases() {
 
 std::vector<Case> cases() {
   std::vector<Case> all;
-  for (auto family : {arithmetic_cases, movement_cases, stretch_cases})
+  for (auto family : {arithmetic_cases, movement_cases, stretch_cases, pooling_cases})
     for (Case& c : family()) all.push_back(std::move(c));
   return all;
 }

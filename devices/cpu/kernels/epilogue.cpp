@@ -6,10 +6,17 @@
 
 namespace tandem::cpu {
 
+static constexpr size_t kFetchFromBytes = size_t{8} << 20;  // less is in a cache already
+
 Epilogue::Epilogue(const codegen::Kernel& kernel, int64_t row_step, Toolbox& tools)
     : inputs_(kernel.in.size()), outputs_(kernel.out.size()), row_step_(row_step) {
   if (!kernel.end) return;
   codegen::Operand product = kernel.end->product;
+  columns_ = product.shape.back();
+  for (size_t i = kernel.end->op_inputs; i < inputs_; ++i)
+    if (kernel.replaceable[i]) streams_.push_back({i, size_of(kernel.in[i].dtype)});
+  for (size_t o = 0; o < outputs_; ++o) streams_.push_back({inputs_ + o, size_of(kernel.out[o].dtype)});
+  if (byte_size(product.shape, product.dtype) * streams_.size() < kFetchFromBytes) streams_.clear();
   element_bytes_ = size_of(product.dtype);
   // As if the whole product lay at this step; a block's place in it gives its addresses.
   int64_t step = row_step;
@@ -19,6 +26,22 @@ Epilogue::Epilogue(const codegen::Kernel& kernel, int64_t row_step, Toolbox& too
   std::vector<DType> out;
   for (const codegen::Operand& o : kernel.out) out.push_back(o.dtype);
   stage_ = compile_stage(codegen::canonical(kernel.end->loops, {}, in, out, codegen::Columns::Kept), tools);
+}
+
+void Epilogue::fetch_ahead(const device::LaunchArgs& args, int64_t row, int64_t rows, int64_t column, int64_t columns) const {
+  constexpr uintptr_t kLine = 64;
+  for (const Stream& s : streams_) {
+    const bool in_place = s.pointer >= inputs_ && std::ranges::any_of(streams_, [&](const Stream& other) {
+                            return other.pointer < inputs_ && args.pointers[other.pointer] == args.pointers[s.pointer];
+                          });
+    if (in_place) continue;  // fetched as an input
+    auto* start = static_cast<const char*>(args.pointers[s.pointer]);
+    for (int64_t i = row; i < row + rows; ++i) {
+      const char* at = start + static_cast<size_t>(i * columns_ + column) * s.element_bytes;
+      const char* end = at + static_cast<size_t>(columns) * s.element_bytes;
+      for (at -= reinterpret_cast<uintptr_t>(at) % kLine; at < end; at += kLine) __builtin_prefetch(at, 0, 2);
+    }
+  }
 }
 
 void Epilogue::run(const device::LaunchArgs& args, const void* block, int64_t row0, int64_t row1, int64_t column0, int64_t column1) const {

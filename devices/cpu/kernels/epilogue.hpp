@@ -14,12 +14,20 @@ class Epilogue {
   // Rows are all axes of the result but the last, counted through; columns are the last one. `block` points at element (row0, column0)
   // of the product. Writes the kernel's outputs; any thread may call it for its own block.
   void run(const device::LaunchArgs& args, const void* block, int64_t row0, int64_t row1, int64_t column0, int64_t column1) const;
+  // Asks memory for what run() will read and write elementwise there, so that it arrives while the product is still being computed.
+  void fetch_ahead(const device::LaunchArgs& args, int64_t row, int64_t rows, int64_t column, int64_t columns) const;
 
  private:
   Stage stage_;
   size_t inputs_ = 0, outputs_ = 0;
   int64_t row_step_ = 0;
   size_t element_bytes_ = 0;
+  // Operands that lie as the result does; outputs come behind inputs.
+  struct Stream {
+    size_t pointer, element_bytes;
+  };
+  std::vector<Stream> streams_;
+  int64_t columns_ = 0;
 };
 
 }  // namespace tandem::cpu

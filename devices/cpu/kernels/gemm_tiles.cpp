@@ -193,16 +193,21 @@ class TileGemm final : public CpuProgram {
           a_step = way_ == Rows::Apart ? x_step() : most_height_;
         }
         float* c_panel = epilogue_ && one_pass ? c : c + row * c_step;
+        const bool last = epilogue_ && k + length == p_.k;
+        const int64_t first_row = batch * p_.m + row0 + row;
         tile_row(static_cast<const float*>(x_panel), a_step, height, static_cast<const float*>(y_block), columns, pack_.units(length),
-                 c_panel, c_step, k > 0);
-        if (epilogue_ && k + length == p_.k) finish(args, c_panel, batch * p_.m + row0 + row, height, column0, columns);
+                 c_panel, c_step, k > 0, [&](int64_t column, int64_t width) {
+                   if (last && !swapped_) epilogue_.fetch_ahead(args, first_row, height, column0 + column, width);
+                 });
+        if (last) finish(args, c_panel, first_row, height, column0, columns);
       });
     }
   }
 
-  // One panel of x against all columns of the block.
+  // One panel of x against all columns of the block; before(column, width) is called ahead of each tile.
+  template <class F>
   void tile_row(const float* x, int64_t a_step, int64_t height, const float* y, int64_t columns, int64_t length, float* c, int64_t c_step,
-                bool accumulate) const {
+                bool accumulate, const F& before) const {
     static constexpr Segment kWhole{0, 0};
     Tile t{.a = x, .a_step = a_step, .segments = &kWhole, .segment_count = 1, .length = length, .c_step = c_step, .accumulate = accumulate};
     for (int64_t j = 0; j < columns;) {
@@ -212,6 +217,7 @@ class TileGemm final : public CpuProgram {
       t.b_step = cut_.pack_y ? width : p_.y.row_step;
       t.c = c + j;
       t.last = tiles_.last(columns - j, vectors);
+      before(j, std::min(width, columns - j));
       tiles_.run(height, vectors, t);
       j += width;
     }

@@ -16,6 +16,7 @@ namespace {
 
 constexpr double kParallelWork = 1 << 16;  // below this, waking a thread costs more than it gives
 constexpr double kChunkWork = 1 << 15;
+constexpr int64_t kMostChunks = 32;  // for each thread: enough for all to end together, and few enough that starting one costs nothing
 
 // The folder of the library or program that this code is part of.
 std::string own_folder() {
@@ -42,12 +43,16 @@ EmitFn emitter() {
   return emit;
 }
 
-// Chunks follow from the extents alone; they only say who computes what, never how.
+// Chunks only say who computes what, never how: any number of them gives the same bits.
+int64_t chunk_count(const Stage& s, const ThreadPool& pool) {
+  return std::max<int64_t>(1, std::min(static_cast<int64_t>(s.schedule.work() / kChunkWork), kMostChunks * pool.threads()));
+}
+
 void run_strips(const Stage& s, void* const* pointers, ThreadPool& pool) {
   const int64_t rows = s.schedule.rows, columns = s.schedule.columns, tile = s.schedule.column_tile;
   const int64_t strips = (columns + tile - 1) / tile;
-  const auto chunk = std::max<int64_t>(1, static_cast<int64_t>(kChunkWork / (static_cast<double>(tile) * s.schedule.work_per_column)));
-  const int64_t row_chunks = (rows + chunk - 1) / chunk;
+  const int64_t wanted = std::max<int64_t>(1, chunk_count(s, pool) / strips);
+  const int64_t chunk = (rows + wanted - 1) / wanted, row_chunks = (rows + chunk - 1) / chunk;
   const auto one = [&](int64_t i) {
     const int64_t row = i / strips * chunk, column = i % strips * tile;
     s.function(pointers, s.params.data(), row, std::min(rows, row + chunk), column, std::min(columns, column + tile));
@@ -62,8 +67,12 @@ void run_strips(const Stage& s, void* const* pointers, ThreadPool& pool) {
 
 Stage compile_stage(const codegen::LoopKernel& loops, Toolbox& tools) {
   const Schedule s = schedule(loops, tools.target.lanes);
-  const std::string key = cat(TANDEM_EMITTER_KEY, " ", tools.target.cpu, " ", tools.target.features, " ", tools.target.lanes, " mode",
-                              static_cast<int>(s.mode), " x", s.unroll, " ", loops.key);
+  std::string key = cat(TANDEM_EMITTER_KEY, " ", tools.target.cpu, " ", tools.target.features, " ", tools.target.lanes, " mode",
+                        static_cast<int>(s.mode), " x", s.unroll);
+  if (s.window)
+    for (const int64_t extent : loops.reduce_extents) key += cat(" w", extent);
+  if (s.keeps) key += " keeps";
+  key += " " + loops.key;
   const Code& code = tools.cache.get(key, [&](std::vector<char>& object) { emitter()(loops, s, tools.target, object); });
   return {reinterpret_cast<KernelFunction>(code.entry()), loops.params, s};
 }
@@ -74,7 +83,7 @@ void run_stage(const Stage& s, void* const* pointers, ThreadPool& pool) {
   if (s.schedule.column_tile > 0 && columns > s.schedule.column_tile) return run_strips(s, pointers, pool);
   const double work = s.schedule.work();
   if (work < kParallelWork || pool.threads() == 1) return s.function(pointers, s.params.data(), 0, rows, 0, columns);
-  const auto wanted = static_cast<int64_t>(work / kChunkWork);
+  const int64_t wanted = chunk_count(s, pool);
   if (rows >= wanted || !s.schedule.columns_divide) {
     const int64_t chunk = std::max<int64_t>(1, rows / wanted), chunks = (rows + chunk - 1) / chunk;
     pool.run(chunks, [&](int64_t i) { s.function(pointers, s.params.data(), i * chunk, std::min(rows, (i + 1) * chunk), 0, columns); });
