@@ -1,0 +1,86 @@
+// Model: a graph of layers, or a list of them, that can be trained, measured, used and kept in files. It is a layer itself.
+#pragma once
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <tandem/data.hpp>
+#include <tandem/nn/callbacks.hpp>
+#include <tandem/nn/layer.hpp>
+#include <tandem/nn/losses.hpp>
+#include <tandem/nn/metrics.hpp>
+#include <tandem/nn/optimizers.hpp>
+
+namespace tandem::nn {
+
+using Logs = std::vector<std::pair<std::string, double>>;  // in Keras's order: {"loss", …}, {"accuracy", …}, {"val_loss", …}
+
+struct CompileOptions {
+  Optimizer optimizer = "rmsprop";        // from a name, or made: Adam(1e-3)
+  std::vector<Loss> loss = {};            // one for all outputs, or one an output
+  std::vector<Metric> metrics = {};       // "accuracy" means what Keras makes of it for the loss
+  std::vector<double> loss_weights = {};  // one an output; default: 1
+};
+
+struct FitOptions {
+  int64_t batch_size = 32;
+  int64_t epochs = 1;
+  int64_t initial_epoch = 0;
+  std::optional<int64_t> steps_per_epoch = {}, validation_steps = {};
+  double validation_split = 0;
+  std::optional<data::Dataset> validation_data = {};
+  bool shuffle = true;
+  std::map<int64_t, double> class_weight = {};
+  Tensor sample_weight = {};
+  std::vector<Callback> callbacks = {};
+  int verbose = 1;  // 0 nothing, 1 a progress bar, 2 one line an epoch
+};
+
+struct History {
+  std::vector<int64_t> epochs;
+  std::map<std::string, std::vector<double>> values;  // "loss", "val_accuracy", …
+};
+
+class Model : public Layer {
+ public:
+  Model() = default;
+  Model(std::vector<Symbol> inputs, std::vector<Symbol> outputs, const std::string& name = "");
+
+  const std::vector<Layer>& layers() const;
+  Layer layer(const std::string& name) const;  // UserError with the names that there are
+  const std::vector<Symbol>& inputs() const;
+  const std::vector<Symbol>& outputs() const;
+  bool sequential() const;
+  std::string summary() const;  // layers with shapes, parameters and memory
+
+  void compile(const CompileOptions& options) const;
+  bool compiled() const;
+  Optimizer& optimizer() const;
+
+  History fit(const std::vector<Tensor>& x, const std::vector<Tensor>& y, const FitOptions& options = {}) const;
+  History fit(const Tensor& x, const Tensor& y, const FitOptions& options = {}) const {
+    return fit(std::vector{x}, std::vector{y}, options);
+  }
+  History fit(const data::Dataset& batches, const FitOptions& options = {}) const;  // elements: inputs, then targets, then sample weights
+  Logs evaluate(const std::vector<Tensor>& x, const std::vector<Tensor>& y, const FitOptions& options = {}) const;
+  Logs evaluate(const data::Dataset& batches, const FitOptions& options = {}) const;
+  std::vector<Tensor> predict(const std::vector<Tensor>& x, const FitOptions& options = {}) const;
+  Tensor predict(const Tensor& x, const FitOptions& options = {}) const { return predict(std::vector{x}, options).front(); }
+  std::vector<Tensor> predict(const data::Dataset& batches, const FitOptions& options = {}) const;
+  Logs train_on_batch(const std::vector<Tensor>& x, const std::vector<Tensor>& y) const;
+  Logs test_on_batch(const std::vector<Tensor>& x, const std::vector<Tensor>& y) const;
+  std::vector<Tensor> predict_on_batch(const std::vector<Tensor>& x) const;
+
+  void save(const std::filesystem::path& file) const;          // .keras
+  void save_weights(const std::filesystem::path& file) const;  // .weights.h5
+  void load_weights(const std::filesystem::path& file) const;
+  static Model load(const std::filesystem::path& file);
+};
+
+// The layers one after the other. Its shapes are known when the first is an Input or has an input shape, else at the first call.
+Model Sequential(std::vector<Layer> layers = {}, const std::string& name = "");
+
+}  // namespace tandem::nn
