@@ -25,6 +25,7 @@ class MetricBody {
   virtual Tensor result() const = 0;
   enum class Better : uint8_t { Unknown, Higher, Lower };
   virtual Better better() const { return Better::Unknown; }
+  virtual bool takes_mask() const { return false; }  // whether a mask of the predictions becomes weights
   const std::vector<Variable>& variables() const { return variables_; }
 
  protected:
@@ -63,6 +64,7 @@ class Metric {
   void reset() const;
   std::vector<Variable> variables() const;
   MetricBody::Better better() const;
+  bool takes_mask() const;
 
  private:
   const std::shared_ptr<MetricBody>& body() const;
