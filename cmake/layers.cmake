@@ -43,14 +43,12 @@ endforeach()
 target_link_libraries(tandem_base PUBLIC Threads::Threads)
 
 # What single layers need from outside.
-find_package(HDF5 REQUIRED COMPONENTS C)
 find_package(ZLIB REQUIRED)
 find_package(JPEG REQUIRED)
 find_package(PNG REQUIRED)
 find_package(nlohmann_json REQUIRED)
-if(TARGET tandem_io)  # zip archives with HDF5 files in them
-  target_include_directories(tandem_io PRIVATE ${HDF5_C_INCLUDE_DIRS})
-  target_link_libraries(tandem_io PRIVATE ${HDF5_C_LIBRARIES} ZLIB::ZLIB)
+if(TARGET tandem_io)  # zip archives
+  target_link_libraries(tandem_io PRIVATE ZLIB::ZLIB)
 endif()
 if(TARGET tandem_data)  # images, compressed records
   target_link_libraries(tandem_data PRIVATE JPEG::JPEG PNG::PNG ZLIB::ZLIB)

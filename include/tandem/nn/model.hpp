@@ -16,13 +16,12 @@
 
 namespace tandem::nn {
 
-using Logs = std::vector<std::pair<std::string, double>>;  // in Keras's order: {"loss", …}, {"accuracy", …}, {"val_loss", …}
-
 struct CompileOptions {
-  Optimizer optimizer = "rmsprop";        // from a name, or made: Adam(1e-3)
-  std::vector<Loss> loss = {};            // one for all outputs, or one an output
-  std::vector<Metric> metrics = {};       // "accuracy" means what Keras makes of it for the loss
-  std::vector<double> loss_weights = {};  // one an output; default: 1
+  Optimizer optimizer = "rmsprop";            // from a name, or made: Adam(1e-3)
+  std::vector<Loss> loss = {};                // one for all outputs, or one an output
+  std::vector<Metric> metrics = {};           // "accuracy" means what Keras makes of it for the loss
+  std::vector<Metric> weighted_metrics = {};  // these take sample and class weights into account
+  std::vector<double> loss_weights = {};      // one an output; default: 1
 };
 
 struct FitOptions {
@@ -35,13 +34,9 @@ struct FitOptions {
   bool shuffle = true;
   std::map<int64_t, double> class_weight = {};
   Tensor sample_weight = {};
+  uint64_t seed = 0;  // of the permutation of each epoch
   std::vector<Callback> callbacks = {};
   int verbose = 1;  // 0 nothing, 1 a progress bar, 2 one line an epoch
-};
-
-struct History {
-  std::vector<int64_t> epochs;
-  std::map<std::string, std::vector<double>> values;  // "loss", "val_accuracy", …
 };
 
 class Model : public Layer {
