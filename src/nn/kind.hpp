@@ -64,6 +64,16 @@ void register_core_layers();
 void register_activation_layers();
 void register_regularization_layers();
 void register_reshaping_layers();
+void register_einsum_layers();
+void register_convolution_layers();
+void register_pooling_layers();
+void register_normalization_layers();
+void register_merging_layers();
+void register_recurrent_layers();
+void register_wrapper_layers();
+void register_attention_layers();
+void register_preprocessing_layers();
+void register_augmentation_layers();
 void register_networks();
 
 }  // namespace tandem::nn

@@ -29,6 +29,16 @@ void register_own() {
     register_activation_layers();
     register_regularization_layers();
     register_reshaping_layers();
+    register_einsum_layers();
+    register_convolution_layers();
+    register_pooling_layers();
+    register_normalization_layers();
+    register_merging_layers();
+    register_recurrent_layers();
+    register_wrapper_layers();
+    register_attention_layers();
+    register_preprocessing_layers();
+    register_augmentation_layers();
     register_networks();
   });
 }
@@ -86,6 +96,14 @@ Config serialize(const Layer& layer) {
 }
 
 Layer deserialize(const Config& object) {
+  // Files come from anywhere, and each level takes a piece of the stack.
+  constexpr int kDeepest = 64;
+  static thread_local int depth = 0;
+  struct Level {
+    Level() { ++depth; }
+    ~Level() { --depth; }
+  } level;
+  if (depth > kDeepest) user_error("layers are nested more than ", kDeepest, " deep");
   const auto name = object.is_object() ? object.find("class_name") : object.end();
   if (!object.is_object() || name == object.end() || !name->is_string() || !object.contains("config"))
     user_error("a layer's config needs a class_name and a config, got ", object.dump().substr(0, 60));
