@@ -9,9 +9,9 @@
 
 #include <tandem/data.hpp>
 #include <tandem/nn/callbacks.hpp>
-#include <tandem/nn/layer.hpp>
 #include <tandem/nn/losses.hpp>
 #include <tandem/nn/metrics.hpp>
+#include <tandem/nn/network.hpp>
 #include <tandem/nn/optimizers.hpp>
 
 namespace tandem::nn {
@@ -39,17 +39,12 @@ struct FitOptions {
   int verbose = 1;  // 0 nothing, 1 a progress bar, 2 one line an epoch
 };
 
-class Model : public Layer {
+class Model : public Network {
  public:
   Model() = default;
-  Model(std::vector<Symbol> inputs, std::vector<Symbol> outputs, const std::string& name = "");
-
-  const std::vector<Layer>& layers() const;
-  Layer layer(const std::string& name) const;  // UserError with the names that there are
-  const std::vector<Symbol>& inputs() const;
-  const std::vector<Symbol>& outputs() const;
-  bool sequential() const;
-  std::string summary() const;  // layers with shapes, parameters and memory
+  Model(std::vector<Symbol> inputs, std::vector<Symbol> outputs, const std::string& name = "")
+      : Network(std::move(inputs), std::move(outputs), name) {}
+  explicit Model(const Layer& layer) : Network(layer) {}  // one that is a network, such as layer_from_config gives; UserError otherwise
 
   void compile(const CompileOptions& options) const;
   bool compiled() const;
@@ -76,6 +71,8 @@ class Model : public Layer {
 };
 
 // The layers one after the other. Its shapes are known when the first is an Input or has an input shape, else at the first call.
-Model Sequential(std::vector<Layer> layers = {}, const std::string& name = "");
+inline Model Sequential(std::vector<Layer> layers = {}, const std::string& name = "") {
+  return Model(Network::sequential(std::move(layers), name));
+}
 
 }  // namespace tandem::nn
