@@ -64,7 +64,7 @@ def recurrent():
     made = Sequential([Input((6,), dtype="int32"), layers.Embedding(10, 4, mask_zero=True),
                        layers.Bidirectional(layers.LSTM(3, return_sequences=True)),
                        layers.GRU(4, return_sequences=True, reset_after=False), layers.SimpleRNN(3, return_sequences=True),
-                       layers.TimeDistributed(layers.Dense(3)), layers.LSTM(2, unit_forget_bias=False, go_backwards=True), layers.GRU(2) if False else layers.Dense(2)])
+                       layers.TimeDistributed(layers.Dense(3)), layers.LSTM(2, unit_forget_bias=False, go_backwards=True), layers.Dense(2)])
     return compiled(made, np.random.RandomState(3).randint(0, 10, (4, 6)).astype(np.int32), floats(4, 2), optimizers.Adam(0.01, amsgrad=True))
 
 
@@ -87,7 +87,7 @@ def transformer():
 @model
 def cross_attention():
     query, value = Input((5, 8), name="query"), Input((7, 6), name="value")
-    y = layers.MultiHeadAttention(2, 3, value_dim=4, output_shape=5)(query, value)
+    y = layers.MultiHeadAttention(2, 3, output_shape=5)(query, value)
     return compiled(Model([query, value], layers.GlobalAveragePooling1D()(y)), [floats(4, 5, 8), floats(4, 7, 6)], floats(4, 5), "nadam")
 
 

@@ -39,6 +39,10 @@ struct FitOptions {
   int verbose = 1;  // 0 nothing, 1 a progress bar, 2 one line an epoch
 };
 
+struct LoadOptions {
+  bool compile = true;  // with what is in the file
+};
+
 class Model : public Network {
  public:
   Model() = default;
@@ -64,10 +68,12 @@ class Model : public Network {
   Logs test_on_batch(const std::vector<Tensor>& x, const std::vector<Tensor>& y) const;
   std::vector<Tensor> predict_on_batch(const std::vector<Tensor>& x) const;
 
-  void save(const std::filesystem::path& file) const;          // .keras
+  // Files as Keras 3 writes and reads them (docs/nn.md). A file that is replaced stays as it was until the new one is whole.
+  void save(const std::filesystem::path& file) const;          // .keras: layers, weights, what it was compiled with, the optimizer's state
   void save_weights(const std::filesystem::path& file) const;  // .weights.h5
+  // From .weights.h5 or .keras. All weights or, with a UserError, none; an optimizer's state that does not fit is left out.
   void load_weights(const std::filesystem::path& file) const;
-  static Model load(const std::filesystem::path& file);
+  static Model load(const std::filesystem::path& file, const LoadOptions& options = {});
 };
 
 // The layers one after the other. Its shapes are known when the first is an Input or has an input shape, else at the first call.

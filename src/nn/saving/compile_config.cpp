@@ -98,7 +98,7 @@ Config compile_config(const CompileOptions& options, const Names& outputs) {
           {"loss", loss},
           {"loss_weights", options.loss_weights.empty() ? Config() : Config(options.loss_weights)},
           {"metrics", metrics_config(options.metrics, outputs)},
-          {"weighted_metrics", nullptr},
+          {"weighted_metrics", metrics_config(options.weighted_metrics, outputs)},
           {"run_eagerly", false},
           {"steps_per_execution", 1},
           {"jit_compile", "auto"}};
@@ -113,8 +113,7 @@ CompileOptions compile_options_from(const Config& config, const Names& outputs) 
   options.loss = losses_from(member("loss"), outputs);
   options.loss_weights = weights_from(member("loss_weights"), outputs);
   options.metrics = metrics_from(member("metrics"), outputs);
-  if (const Config weighted = member("weighted_metrics"); !weighted.is_null() && !weighted.empty())
-    user_error("compile_config: weighted_metrics are not supported");
+  options.weighted_metrics = metrics_from(member("weighted_metrics"), outputs);
   return options;
 }
 

@@ -1,7 +1,6 @@
 #include "nn/saving/keras_file.hpp"
 
 #include <ctime>
-#include <nlohmann/json.hpp>
 
 #include "base/text.hpp"
 #include "io/zip.hpp"
@@ -9,7 +8,8 @@
 namespace tandem::nn {
 namespace {
 
-constexpr char kMetadata[] = "metadata.json", kConfig[] = "config.json", kWeights[] = "model.weights.h5", kNumpyWeights[] = "model.weights.npz";
+constexpr char kMetadata[] = "metadata.json", kConfig[] = "config.json", kWeights[] = "model.weights.h5",
+               kNumpyWeights[] = "model.weights.npz";
 constexpr char kLayout[] = "3.15.1";  // the version of Keras whose layout this is
 constexpr int kMostDepth = 400;       // of a config; what reads it goes down with it
 
@@ -23,6 +23,14 @@ Config parse(std::string_view text, const std::string& label) {
     });
   } catch (const nlohmann::json::exception& e) {
     user_error(label, ": not JSON: ", e.what());
+  }
+}
+
+std::string text_of(const Config& config, const std::filesystem::path& path) {
+  try {
+    return config.dump();
+  } catch (const nlohmann::json::exception& e) {  // a name that is not UTF-8
+    user_error("cannot write ", path.string(), ": the config cannot be JSON: ", e.what());
   }
 }
 
@@ -43,7 +51,8 @@ KerasFile read_keras_file(const std::filesystem::path& path) {
   const io::ZipReader zip(path);
   if (!zip.has(kConfig)) user_error(path.string(), ": not a model: there is no ", kConfig, " in it");
   if (!zip.has(kWeights))
-    user_error(path.string(), ": there is no ", kWeights, " in it", zip.has(kNumpyWeights) ? cat("; ", kNumpyWeights, " cannot be read") : "");
+    user_error(path.string(), ": there is no ", kWeights, " in it",
+               zip.has(kNumpyWeights) ? cat("; ", kNumpyWeights, " cannot be read") : "");
   KerasFile file;
   const io::Bytes config = zip.read(kConfig);
   file.config = parse(io::text_of(config), label_of(path, kConfig));
@@ -56,11 +65,12 @@ KerasFile read_keras_file(const std::filesystem::path& path) {
 void write_keras_file(const std::filesystem::path& path, const Config& config, const io::Hdf5Group& weights) {
   if (!ends_with(path, ".keras")) user_error("save: the name of a model's file ends in .keras, got ", path.string());
   const Config metadata = {{"keras_version", kLayout}, {"date_saved", now()}};
+  const std::string text = text_of(config, path);
   const io::Hdf5Image image(weights);
   io::AtomicFile file(path);
   io::ZipWriter zip(file);
   zip.add(kMetadata, metadata.dump());
-  zip.add(kConfig, config.dump());
+  zip.add(kConfig, text);
   zip.add(kWeights, image.pieces());
   zip.finish();
   file.commit();

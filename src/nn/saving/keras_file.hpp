@@ -3,6 +3,8 @@
 #include <filesystem>
 #include <string>
 
+#include <nlohmann/json.hpp>
+
 #include <tandem/nn/config.hpp>
 
 #include "io/hdf5.hpp"

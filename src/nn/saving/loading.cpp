@@ -4,10 +4,13 @@
 
 namespace tandem::nn {
 namespace {
-thread_local LoadingScope* current = nullptr;
-}
 
-LoadingScope::LoadingScope(uint64_t bytes) : outer_(current), bytes_(bytes), left_(bytes) { current = this; }
+thread_local LoadingScope* current = nullptr;
+constexpr uint64_t kWidest = 8;  // a weight may be wider than its value in the file: float64 where Keras kept float32
+
+}  // namespace
+
+LoadingScope::LoadingScope(uint64_t file_bytes) : outer_(current), file_bytes_(file_bytes), left_(kWidest * file_bytes) { current = this; }
 LoadingScope::~LoadingScope() { current = outer_; }
 
 bool LoadingScope::active() { return current != nullptr; }
@@ -15,8 +18,8 @@ bool LoadingScope::active() { return current != nullptr; }
 void LoadingScope::take(const std::string& weight, const Shape& shape, DType dtype) {
   const size_t needed = byte_size(shape, dtype);
   if (needed > current->left_)
-    user_error("weight '", weight, "' of shape ", shape, " needs ", needed, " bytes; ", current->left_, " of the ", current->bytes_,
-               " bytes of weights in the file are left for it");
+    user_error("weight '", weight, "' of shape ", shape, " has ", needed, " bytes, more than the file's ", current->file_bytes_,
+               " can fill");
   current->left_ -= needed;
 }
 

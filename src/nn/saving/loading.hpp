@@ -1,5 +1,5 @@
-// While a model is made from a file, its weights are about to be replaced: they begin as zeros, and together they may not be larger
-// than what the file holds, so that a file cannot ask for memory that it does not have itself.
+// While a model is made from a file, its weights are about to be replaced: they begin as zeros, and together they may not be larger than
+// what the file can fill, so that a few words in a config cannot ask for all memory.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -10,7 +10,7 @@ namespace tandem::nn {
 
 class LoadingScope {
  public:
-  explicit LoadingScope(uint64_t bytes);  // for this thread
+  explicit LoadingScope(uint64_t file_bytes);  // for this thread
   ~LoadingScope();
   LoadingScope(const LoadingScope&) = delete;
   LoadingScope& operator=(const LoadingScope&) = delete;
@@ -20,7 +20,7 @@ class LoadingScope {
 
  private:
   LoadingScope* outer_;
-  uint64_t bytes_, left_;
+  uint64_t file_bytes_, left_;
 };
 
 }  // namespace tandem::nn

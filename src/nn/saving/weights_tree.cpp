@@ -62,7 +62,8 @@ class Match {
       if (found == group->datasets.end())
         differ(place, " (", what, "): ", variables[i].name(), " is not in the file");
       else if (!(found->second.shape() == variables[i].shape()))
-        differ(place, " (", variables[i].name(), " of ", what, "): ", variables[i].shape(), " in the model, ", found->second.shape(), " in the file");
+        differ(place, " (", variables[i].name(), " of ", what, "): ", variables[i].shape(), " in the model, ", found->second.shape(),
+               " in the file");
       else
         pairs_.emplace_back(variables[i], found->second);
     }
@@ -119,7 +120,8 @@ io::Hdf5Group weights_tree(const Layer& model, const Optimizer* optimizer) {
   return tree;
 }
 
-bool assign_weights(const io::Hdf5Group& file, const std::string& label, const Layer& model, const Optimizer* optimizer, OptimizerState state) {
+bool assign_weights(const io::Hdf5Group& file, const std::string& label, const Layer& model, const Optimizer* optimizer,
+                    OptimizerState state) {
   Match weights(file);
   walk(model, [&](const std::string& path, const Layer& layer) { weights.take(path, described(layer), layer.body().own_weights()); });
   if (const io::Hdf5Group* layers = file.find("layers")) weights.look_for_more(*layers, "layers");

@@ -17,6 +17,7 @@ enum class OptimizerState : uint8_t { Required, IfItFits };
 
 // Either all weights are assigned, or none and a UserError lists what does not fit, by path and with both shapes. `label` begins it.
 // Returns whether the optimizer's state was taken.
-bool assign_weights(const io::Hdf5Group& file, const std::string& label, const Layer& model, const Optimizer* optimizer, OptimizerState state);
+bool assign_weights(const io::Hdf5Group& file, const std::string& label, const Layer& model, const Optimizer* optimizer,
+                    OptimizerState state);
 
 }  // namespace tandem::nn
