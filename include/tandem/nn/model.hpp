@@ -52,7 +52,11 @@ class Model : public Network {
 
   void compile(const CompileOptions& options) const;
   bool compiled() const;
+  const CompileOptions& compile_options() const;  // UserError when it is not compiled
   Optimizer& optimizer() const;
+  Config compile_config() const;  // as Keras keeps it in a file
+  void compile_from_config(const Config& config) const;
+  MetricBody::Better better(const std::string& metric) const;  // which way a metric of this model, or a loss, should go
 
   History fit(const std::vector<Tensor>& x, const std::vector<Tensor>& y, const FitOptions& options = {}) const;
   History fit(const Tensor& x, const Tensor& y, const FitOptions& options = {}) const {
@@ -60,6 +64,9 @@ class Model : public Network {
   }
   History fit(const data::Dataset& batches, const FitOptions& options = {}) const;  // elements: inputs, then targets, then sample weights
   Logs evaluate(const std::vector<Tensor>& x, const std::vector<Tensor>& y, const FitOptions& options = {}) const;
+  Logs evaluate(const Tensor& x, const Tensor& y, const FitOptions& options = {}) const {
+    return evaluate(std::vector{x}, std::vector{y}, options);
+  }
   Logs evaluate(const data::Dataset& batches, const FitOptions& options = {}) const;
   std::vector<Tensor> predict(const std::vector<Tensor>& x, const FitOptions& options = {}) const;
   Tensor predict(const Tensor& x, const FitOptions& options = {}) const { return predict(std::vector{x}, options).front(); }
