@@ -25,7 +25,7 @@ std::string first_line(const std::string& text) { return text.substr(0, text.fin
 
 Model two_layers(int64_t units, const ActivationFunction& activation, const Regularizer& regularizer = {}) {
   return Sequential(
-      {InputLayer({6}), Dense(8, {.activation = "relu", .kernel_regularizer = regularizer}), Dense(units, {.activation = activation})});
+      {InputLayer(Dims{6}), Dense(8, {.activation = "relu", .kernel_regularizer = regularizer}), Dense(units, {.activation = activation})});
 }
 
 void set_weights(const Model& model, const Config& stored) {
