@@ -42,7 +42,8 @@ void expect_same_weights(const io::Hdf5Group& ours, const io::Hdf5Group& theirs,
     const auto found = ours.datasets.find(name);
     ASSERT_NE(found, ours.datasets.end()) << path << "/" << name;
     ASSERT_EQ(found->second.type_str(), tensor.type_str()) << path << "/" << name;
-    EXPECT_EQ(std::memcmp(found->second.raw_data(), tensor.raw_data(), byte_size(tensor.shape(), tensor.dtype())), 0) << path << "/" << name;
+    EXPECT_EQ(std::memcmp(found->second.raw_data(), tensor.raw_data(), byte_size(tensor.shape(), tensor.dtype())), 0)
+        << path << "/" << name;
   }
   EXPECT_EQ(ours.datasets.size(), theirs.datasets.size()) << path;
   for (const auto& [name, group] : theirs.groups)
@@ -123,10 +124,16 @@ TEST(Saving, WeightsThatDoNotFitAreAllListedAndNoneIsTaken) {
   const std::string first = model.layers()[0].name(), second = model.layers()[1].name();
   EXPECT_EQ(without_name(error_of([&] { model.load_weights(file); }), file),
             "the weights do not fit Sequential 'small'"
-            "\n  layers/dense/vars/0 (" + first + "/kernel of Dense '" + first + "'): [3,4] in the model, [3,5] in the file"
-            "\n  layers/dense/vars/1 (" + first + "/bias of Dense '" + first + "'): [4] in the model, [5] in the file"
-            "\n  layers/dense_1/vars/0 (" + second + "/kernel of Dense '" + second + "'): [4,2] in the model, [5,2] in the file"
-            "\n  layers/dense_2/vars: no such layer in the model, 2 weights in the file");
+            "\n  layers/dense/vars/0 (" +
+                first + "/kernel of Dense '" + first +
+                "'): [3,4] in the model, [3,5] in the file"
+                "\n  layers/dense/vars/1 (" +
+                first + "/bias of Dense '" + first +
+                "'): [4] in the model, [5] in the file"
+                "\n  layers/dense_1/vars/0 (" +
+                second + "/kernel of Dense '" + second +
+                "'): [4,2] in the model, [5,2] in the file"
+                "\n  layers/dense_2/vars: no such layer in the model, 2 weights in the file");
   EXPECT_EQ(model.weights()[0].value().to_vector<float>(), before);
 }
 
@@ -138,13 +145,15 @@ TEST(Saving, ALayerThatIsMissingInTheFile) {
   const std::string name = model.layers()[1].name();
   EXPECT_EQ(without_name(error_of([&] { model.load_weights(file); }), file),
             "the weights do not fit Sequential 'small'"
-            "\n  layers/dense_1/vars (Dense '" + name + "'): 2 weights in the model, 0 in the file; layers has dense");
+            "\n  layers/dense_1/vars (Dense '" +
+                name + "'): 2 weights in the model, 0 in the file; layers has dense");
 }
 
 TEST(Saving, NamesOfFiles) {
   const Model model = small();
   EXPECT_EQ(error_of([&] { model.save("model.h5"); }), "save: the name of a model's file ends in .keras, got model.h5");
-  EXPECT_EQ(error_of([&] { model.save_weights("model.h5"); }), "save_weights: the name of a file of weights ends in .weights.h5, got model.h5");
+  EXPECT_EQ(error_of([&] { model.save_weights("model.h5"); }),
+            "save_weights: the name of a file of weights ends in .weights.h5, got model.h5");
   EXPECT_EQ(error_of([&] { model.load_weights("model.h5"); }), "load_weights: the name ends in .weights.h5 or .keras, got model.h5");
   EXPECT_EQ(error_of([&] { Model::load("model.h5"); }), "load: the name of a model's file ends in .keras, got model.h5");
   EXPECT_EQ(error_of([&] { Model::load("none.keras"); }), "cannot open none.keras: No such file or directory");
@@ -152,8 +161,9 @@ TEST(Saving, NamesOfFiles) {
 
 TEST(Saving, AModelWithoutWeightsYet) {
   const Model model = Sequential({Dense(4)}, "later");
-  const std::string hint = ": model 'later' has no weights yet, since the shape of its input is not known"
-                           "\n  hint: begin it with Input({…}), or call it once";
+  const std::string hint =
+      ": model 'later' has no weights yet, since the shape of its input is not known"
+      "\n  hint: begin it with Input({…}), or call it once";
   EXPECT_EQ(error_of([&] { model.save("x.keras"); }), "save" + hint);
   EXPECT_EQ(error_of([&] { model.save_weights("x.weights.h5"); }), "save_weights" + hint);
   EXPECT_EQ(error_of([&] { model.load_weights("x.weights.h5"); }), "load_weights" + hint);
