@@ -4,22 +4,15 @@
 #include <tandem/nn/model.hpp>
 
 #include "base/text.hpp"
-#include "nn/saving/compile_config.hpp"
+#include "nn/network.hpp"
 #include "nn/saving/keras_file.hpp"
 #include "nn/saving/loading.hpp"
 #include "nn/saving/weights_tree.hpp"
-#include "nn/training/training.hpp"
 
 namespace tandem::nn {
 namespace {
 
 constexpr char kCompileConfig[] = "compile_config";
-
-std::vector<std::string> output_names(const Model& model) {
-  std::vector<std::string> names;
-  for (const Symbol& s : model.outputs()) names.push_back(s.origin()->layer.name());
-  return names;
-}
 
 void expect_built(const Model& model, const char* what) {
   if (!model.built())
@@ -62,7 +55,7 @@ template <class Call> auto reading(const std::filesystem::path& path, const char
 void Model::save(const std::filesystem::path& path) const {
   expect_built(*this, "save");
   Config config = serialize(*this);
-  if (compiled()) config[kCompileConfig] = compile_config(training_of(*this).options, output_names(*this));
+  if (compiled()) config[kCompileConfig] = compile_config();
   write_keras_file(path, config, weights_tree(*this, optimizer_of(*this)));
 }
 
@@ -81,9 +74,10 @@ Model Model::load(const std::filesystem::path& path, const LoadOptions& options)
   const KerasFile file = read_keras_file(path);
   Model model = reading(path, "config.json", "", [&] { return model_from(file.config, file.weight_bytes); });
   const Optimizer* optimizer = nullptr;
-  if (const auto found = file.config.find(kCompileConfig); options.compile && found != file.config.end() && !found->is_null() && !found->empty())
+  if (const auto found = file.config.find(kCompileConfig);
+      options.compile && found != file.config.end() && !found->is_null() && !found->empty())
     reading(path, kCompileConfig, "\n  hint: load with {.compile = false} leaves it out", [&] {
-      model.compile(compile_options_from(*found, output_names(model)));
+      model.compile_from_config(*found);
       model.optimizer().build(model.trainable_weights());
       if (!is_untrained(file.weights, model.optimizer())) optimizer = &model.optimizer();
     });

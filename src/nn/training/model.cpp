@@ -11,6 +11,7 @@
 
 #include "base/text.hpp"
 #include "nn/network.hpp"
+#include "nn/training/compile_config.hpp"
 #include "nn/training/interrupt.hpp"
 #include "nn/training/training.hpp"
 
@@ -167,6 +168,12 @@ std::optional<TrainingLoop> validation_of(const Model& model, const FitOptions& 
   return TrainingLoop(model, Run::Kind::Test, *options.validation_data, o);
 }
 
+std::vector<std::string> output_names(const Model& model) {
+  std::vector<std::string> names;
+  for (const Symbol& s : model.outputs()) names.push_back(s.origin()->layer.name());
+  return names;
+}
+
 FitOptions for_one_batch(const std::vector<Tensor>& x) {
   FitOptions o;
   o.shuffle = false;
@@ -185,6 +192,8 @@ void Model::compile(const CompileOptions& options) const {
 
 bool Model::compiled() const { return training_of(*this).compiled; }
 const CompileOptions& Model::compile_options() const { return compiled_training(*this).options; }
+Config Model::compile_config() const { return nn::compile_config(compile_options(), output_names(*this)); }
+void Model::compile_from_config(const Config& config) const { compile(compile_options_from(config, output_names(*this))); }
 Optimizer& Model::optimizer() const { return compiled_training(*this).options.optimizer; }
 
 MetricBody::Better Model::better(const std::string& metric) const {
@@ -238,57 +247,6 @@ std::vector<Tensor> Model::predict_on_batch(const std::vector<Tensor>& x) const 
   loop.begin_epoch();
   loop.run();
   return loop.take_predictions();
-}
-
-// --- as Keras's files hold it ------------------------------------------------------------------------------------------------------------
-
-namespace {
-
-template <class T> Config list_of(const std::vector<T>& things) {
-  if (things.empty()) return nullptr;
-  Config list = Config::array();
-  for (const T& t : things) list.push_back(t.serialize());
-  return list;
-}
-template <class T> std::vector<T> things_of(const Config& config, const char* key) {
-  std::vector<T> things;
-  if (!config.contains(key) || config[key].is_null()) return things;
-  const Config& saved = config[key];
-  if (!saved.is_array()) return {T::deserialize(saved)};
-  for (const Config& one : saved) {
-    if (one.is_array()) {  // one list an output
-      for (const Config& inner : one) things.push_back(T::deserialize(inner));
-    } else {
-      things.push_back(T::deserialize(one));
-    }
-  }
-  return things;
-}
-
-}  // namespace
-
-Config Model::compile_config() const {
-  const CompileOptions& o = compile_options();
-  return {{"optimizer", o.optimizer.serialize()},
-          {"loss", o.loss.size() == 1 ? o.loss.front().serialize() : list_of(o.loss)},
-          {"loss_weights", o.loss_weights.empty() ? Config() : Config(o.loss_weights)},
-          {"metrics", list_of(o.metrics)},
-          {"weighted_metrics", list_of(o.weighted_metrics)},
-          {"run_eagerly", false},
-          {"steps_per_execution", 1},
-          {"jit_compile", true}};
-}
-
-void Model::compile_from_config(const Config& config) const {
-  if (!config.is_object() || !config.contains("optimizer"))
-    user_error("compile: this is no config of a compile: ", config.dump().substr(0, 60));
-  CompileOptions o{.optimizer = Optimizer::deserialize(config["optimizer"]),
-                   .loss = things_of<Loss>(config, "loss"),
-                   .metrics = things_of<Metric>(config, "metrics"),
-                   .weighted_metrics = things_of<Metric>(config, "weighted_metrics")};
-  if (config.contains("loss_weights") && config["loss_weights"].is_array())
-    o.loss_weights = config["loss_weights"].get<std::vector<double>>();
-  compile(o);
 }
 
 }  // namespace tandem::nn

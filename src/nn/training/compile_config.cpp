@@ -1,4 +1,4 @@
-#include "nn/saving/compile_config.hpp"
+#include "nn/training/compile_config.hpp"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
