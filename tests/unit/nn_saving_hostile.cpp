@@ -62,8 +62,7 @@ TEST_F(Hostile, PartsThatAreMissing) {
   EXPECT_EQ(write({}), "not a model: there is no config.json in it");
   EXPECT_EQ(write({"config.json"}), "there is no model.weights.h5 in it");
   EXPECT_EQ(write({"config.json", "model.weights.npz"}), "there is no model.weights.h5 in it; model.weights.npz cannot be read");
-  EXPECT_EQ(write({"config.json", "model.weights.h5"}),
-            "model.weights.h5: not an HDF5 file: its 2 bytes do not begin with the signature");
+  EXPECT_EQ(write({"config.json", "model.weights.h5"}), "model.weights.h5: not an HDF5 file: its 2 bytes do not begin with the signature");
   EXPECT_EQ(write({"../config.json", "model.weights.h5"}), "entry '../config.json' has a path that leads out of the archive");
   EXPECT_EQ(write({"config.json", "config.json"}), "entry 'config.json' is there twice");
 }
@@ -73,7 +72,8 @@ TEST_F(Hostile, ConfigsOfTheWrongForm) {
   EXPECT_TRUE(with_config("").starts_with("config.json: not JSON: "));
   EXPECT_TRUE(with_config("{\"a\": \"\xff\"}").starts_with("config.json: not JSON: "));
   EXPECT_EQ(with_config(std::string(100000, '[')), "config.json: nested more than 400 deep");
-  for (const char* text : {"[]", "1", "null", "\"Sequential\"", "{}", "{\"class_name\": 1, \"config\": {}}", "{\"class_name\": \"Sequential\"}"})
+  for (const char* text :
+       {"[]", "1", "null", "\"Sequential\"", "{}", "{\"class_name\": 1, \"config\": {}}", "{\"class_name\": \"Sequential\"}"})
     expect_part(with_config(text), "config.json: a layer's config needs a class_name and a config");
   EXPECT_EQ(with_config(R"({"class_name": "Dense", "config": {"units": 3}})"), "config.json: it is a Dense, not a model");
   for (const char* value : {"[]", "1", "null", "\"a\""}) {
@@ -89,7 +89,8 @@ TEST_F(Hostile, LayersThatCannotBe) {
   expect_part(message, "Dense");
   expect_part(message, "register_layer");
   const std::string units = "/config/layers/1/config/units";
-  for (const Config& value : {Config("many"), Config(), Config(1.5), Config(-1), Config(0), Config(true), Config::array(), Config::object()})
+  for (const Config& value :
+       {Config("many"), Config(), Config(1.5), Config(-1), Config(0), Config(true), Config::array(), Config::object()})
     EXPECT_NE(with(units, value), "no error") << value;
   expect_part(with(units, int64_t{1} << 40), "more than the file's");
   EXPECT_NE(with(units, std::numeric_limits<int64_t>::max()), "no error");
@@ -122,7 +123,8 @@ TEST_F(Hostile, WeightsThatDoNotFit) {
   expect_part(with_weights([](auto& w) { w.at("optimizer/vars").datasets.erase("3"); }), "the weights do not fit the optimizer");
   expect_part(load(good_.config.dump(), {}), "more than the file's");
   // Other versions keep the state of random numbers in the file.
-  EXPECT_EQ(with_weights([](auto& w) { w.at("layers/dropout/seed_generator/vars").datasets["0"] = Tensor::zeros({2}, DType::U32); }), "no error");
+  EXPECT_EQ(with_weights([](auto& w) { w.at("layers/dropout/seed_generator/vars").datasets["0"] = Tensor::zeros({2}, DType::U32); }),
+            "no error");
 }
 
 TEST_F(Hostile, CompileConfigsThatCannotBe) {
@@ -132,10 +134,12 @@ TEST_F(Hostile, CompileConfigsThatCannotBe) {
     EXPECT_TRUE(message.starts_with("compile_config: ") && message.ends_with(hint)) << key << " " << value << ": " << message;
     EXPECT_NO_THROW(Model::load(path_, {.compile = false}));
   };
-  for (const Config& value : {Config("no_such"), Config(3), Config::object(), Config::array(), Config{{"class_name", "NoSuch"}, {"config", {}}},
-                              Config{{"class_name", "Adam"}, {"config", 3}}, Config{{"class_name", "Adam"}, {"config", {{"beta_1", "x"}}}}})
+  for (const Config& value :
+       {Config("no_such"), Config(3), Config::object(), Config::array(), Config{{"class_name", "NoSuch"}, {"config", {}}},
+        Config{{"class_name", "Adam"}, {"config", 3}}, Config{{"class_name", "Adam"}, {"config", {{"beta_1", "x"}}}}})
     expect_refused("optimizer", value);
-  for (const Config& value : {Config("no_such"), Config(3), Config::array({"mse", "mse"}), Config{{"elsewhere", "mse"}}}) expect_refused("loss", value);
+  for (const Config& value : {Config("no_such"), Config(3), Config::array({"mse", "mse"}), Config{{"elsewhere", "mse"}}})
+    expect_refused("loss", value);
   for (const Config& value : {Config::array({"no_such"}), Config(3), Config{{"elsewhere", "mae"}}}) expect_refused("metrics", value);
   for (const Config& value : {Config("x"), Config::array({1, 2}), Config{{"elsewhere", 1}}}) expect_refused("loss_weights", value);
   EXPECT_EQ(with("/compile_config", nullptr), "no error");
@@ -184,7 +188,8 @@ TEST_F(Hostile, DamagedConfigs) {
   const Config flat = good_.config.flatten();
   std::vector<std::string> places;
   for (const auto& [place, value] : flat.items()) places.push_back(place);
-  const std::vector<Config> values = {nullptr, true, -1, 0, 1e300, int64_t{1} << 62, "", "relu", Config::array(), Config::object(), Config::array({1, "x", nullptr})};
+  const std::vector<Config> values = {
+      nullptr, true, -1, 0, 1e300, int64_t{1} << 62, "", "relu", Config::array(), Config::object(), Config::array({1, "x", nullptr})};
   for (size_t i = 0; i < 600; ++i) {
     Config config = good_.config;
     config[Config::json_pointer(places[i < places.size() ? i : random() % places.size()])] = values[random() % values.size()];

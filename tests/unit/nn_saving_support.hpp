@@ -2,7 +2,7 @@
 #pragma once
 #include <nlohmann/json.hpp>
 
-#include <tandem/nn/layers.hpp>
+#include <tandem/nn/layers/core.hpp>
 #include <tandem/nn/model.hpp>
 
 #include "io/zip.hpp"

@@ -155,7 +155,7 @@ def trained_by(name, optimizer, **options):
 
 
 trained_by("sgd", lambda: optimizers.SGD(0.1))
-trained_by("rmsprop_centered", lambda: optimizers.RMSprop(0.01, centered=True, momentum=0.5), loss=keras.losses.Huber(0.5))
+trained_by("rmsprop_centered", lambda: optimizers.RMSprop(0.01, centered=True, momentum=0.5), loss=keras.losses.LogCosh())
 trained_by("adagrad", lambda: optimizers.Adagrad(0.1), metrics=[keras.metrics.MeanAbsoluteError(name="mine")])
 trained_by("lion", lambda: optimizers.Lion(0.01, weight_decay=0.01))
 trained_by("adafactor", lambda: optimizers.Adafactor(0.1))

@@ -88,9 +88,12 @@ def far(ours, theirs):
 
 
 def comparable(config):
-    """A config without what may differ: ids of objects, how it was built, the compiler."""
+    """A config without what may differ: ids of objects, how it was built, the compiler, on which engine Keras made its optimizer."""
     if isinstance(config, dict):
-        return {k: comparable(v) for k, v in config.items() if k not in ("shared_object_id", "build_config", "jit_compile")}
+        left_out = {"shared_object_id", "build_config", "jit_compile"}
+        if "learning_rate" in (config.get("config") or ()):
+            left_out |= {"module", "registered_name"}
+        return {k: comparable(v) for k, v in config.items() if k not in left_out and not (k == "compile_config" and not v)}
     if isinstance(config, (list, tuple)):
         return [comparable(v) for v in config]
     return float(f"{config:.6g}") if isinstance(config, float) else config

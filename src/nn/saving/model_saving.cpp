@@ -15,7 +15,7 @@ namespace {
 constexpr char kCompileConfig[] = "compile_config";
 
 void expect_built(const Model& model, const char* what) {
-  if (!model.built())
+  if (!model.built() && !model.as<NetworkBody>()->has_graph())
     user_error(what, ": model '", model.name(), "' has no weights yet, since the shape of its input is not known",
                "\n  hint: begin it with Input({…}), or call it once");
 }
