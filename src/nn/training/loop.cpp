@@ -257,23 +257,26 @@ std::string TrainingLoop::position() const {
   Config metrics = Config::array();
   for (const Variable& v : i.training.metric_variables()) metrics.push_back(v.value().to_vector<double>());
   return Config{
-      {"step", i.done}, {"walking", i.walking}, {"batches", to_hex(i.batches->save())}, {"metrics", metrics}}
+      {"step", i.done},    {"walked", i.walked}, {"walking", i.walking}, {"ended", i.ended}, {"batches", to_hex(i.batches->save())},
+      {"metrics", metrics}}
       .dump();
 }
 
-void TrainingLoop::restore(const std::string& position) {
+void TrainingLoop::restore(const std::string& position) try {
   Impl& i = *impl_;
-  const Config saved = Config::parse(position, nullptr, false);
+  const Config saved = Config::parse(position);
   const std::vector<Variable> variables = i.training.metric_variables();
-  if (saved.is_discarded() || !saved.contains("step") || !saved.contains("batches") || saved["metrics"].size() != variables.size())
-    user_error("training: this is no position of a loop over such data: '", position.substr(0, 60), "'");
-  i.batches->restore(from_hex(saved["batches"].get<std::string>()));
-  i.walking = saved["walking"];
-  i.walked = saved["walked"];
-  i.done = saved["step"];
-  i.ended = saved["ended"];
-  for (size_t k = 0; k < variables.size(); ++k)
-    variables[k].assign(Tensor::from(saved["metrics"][k].get<std::vector<double>>(), variables[k].shape()).cast(variables[k].dtype()));
+  const auto metrics = saved.at("metrics").get<std::vector<std::vector<double>>>();
+  if (metrics.size() != variables.size())
+    user_error("training: the position has the state of ", metrics.size(), " metrics, there are ", variables.size());
+  i.batches->restore(from_hex(saved.at("batches").get<std::string>()));
+  i.walking = saved.at("walking");
+  i.walked = saved.at("walked");
+  i.done = saved.at("step");
+  i.ended = saved.at("ended");
+  for (size_t k = 0; k < variables.size(); ++k) variables[k].assign(Tensor::from(metrics[k], variables[k].shape()));
+} catch (const nlohmann::json::exception&) {
+  user_error("training: this is no position of a loop: '", position.substr(0, 60), "'");
 }
 
 }  // namespace tandem::nn
