@@ -12,6 +12,7 @@
 #include "base/text.hpp"
 #include "frontend/thread_state.hpp"
 #include "nn/names.hpp"
+#include "nn/saving/loading.hpp"
 
 namespace tandem::nn {
 namespace {
@@ -100,7 +101,9 @@ Variable LayerBody::add_weight(const std::string& name, const Shape& shape, cons
   const frontend::EagerScope eager;  // a layer may be built while a function is traced
   const DType dtype = options.dtype.value_or(dtype_);
   const std::string full_name = cat(name_, "/", name);
-  const Variable weight(options.initializer(shape, dtype), {.name = full_name, .trainable = options.trainable && trainable_, .dtype = dtype});
+  const bool loading = LoadingScope::active();
+  if (loading) LoadingScope::take(full_name, shape, dtype);
+  const Variable weight(loading ? Tensor::zeros(shape, dtype) : options.initializer(shape, dtype), {.name = full_name, .trainable = options.trainable && trainable_, .dtype = dtype});
   if (!(weight.shape() == shape))
     user_error("weight '", name, "' is ", shape.str(), ", its initializer ", options.initializer.class_name(), " gave ", weight.shape().str());
   if (options.trainable)

@@ -27,7 +27,7 @@ const MetricKind& kind_of(const std::string& name) {
     for (const char* alias : k.aliases)
       if (name == alias) return k;
   }
-  std::vector<std::string> known{"accuracy"};
+  std::vector<std::string> known;
   for (const MetricKind& k : kinds()) known.insert(known.end(), {k.name, k.class_name});
   unknown_name("metric", name, known);
 }

@@ -6,7 +6,7 @@
 
 namespace tandem::nn {
 
-struct Training;  // what compile made; src/nn/training.hpp
+struct Training;  // what compile made; src/nn/training/training.hpp
 
 class NetworkBody : public LayerBody {
  public:

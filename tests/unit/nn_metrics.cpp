@@ -65,7 +65,7 @@ TEST(Metrics, Mistakes) {
     }
     return "nothing was thrown";
   };
-  EXPECT_EQ(message([] { Metric("acuracy"); }), "unknown metric 'acuracy'\n  hint: did you mean accuracy, accuracy or Accuracy?");
+  EXPECT_EQ(message([] { Metric("acuracy"); }), "unknown metric 'acuracy'\n  hint: did you mean accuracy or Accuracy?");
   EXPECT_EQ(message([] { Metric("accuracy").result(); }),
             "metric accuracy: what it means depends on the shapes of targets and predictions\n  hint: resolved(y_true, y_pred)");
   EXPECT_EQ(message([] { metrics::Precision({.thresholds = {1.5}}); }), "metric: thresholds must be in [0, 1], got 1.5");

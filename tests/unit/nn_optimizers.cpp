@@ -101,7 +101,7 @@ TEST(Optimizers, Mistakes) {
     }
     return "nothing was thrown";
   };
-  EXPECT_EQ(message([] { Optimizer("adamm"); }), "unknown optimizer 'adamm'\n  hint: did you mean Adam, AdamW or Adamax?");
+  EXPECT_EQ(message([] { Optimizer("adamm"); }), "unknown optimizer 'adamm'\n  hint: did you mean Adam, AdamW, Adamax or Nadam?");
   EXPECT_EQ(message([] { Adam(0.1, {}, {.clipnorm = 1.0, .clipvalue = 1.0}); }),
             "Adam: only one of clipnorm, clipvalue and global_clipnorm can be set");
   EXPECT_EQ(message([] { SGD(0.1, {.momentum = 2}); }), "SGD: momentum is 2, it must be in [0, 1]");

@@ -38,10 +38,10 @@ class Layer;
 class LayerBody {
  public:
   virtual ~LayerBody();
-  virtual std::string class_name() const = 0;                   // Keras's: "Dense"
-  virtual Config config() const;                                // what the constructor needs; Layer::config adds name, trainable and dtype
-  virtual void check(const std::vector<Spec>& inputs) const;    // UserError when these cannot be inputs; before build and before each call
-  virtual void build(const std::vector<Spec>& inputs);          // makes the weights; runs once, before the first call; the batch is a symbol
+  virtual std::string class_name() const = 0;                 // Keras's: "Dense"
+  virtual Config config() const;                              // what the constructor needs; Layer::config adds name, trainable and dtype
+  virtual void check(const std::vector<Spec>& inputs) const;  // UserError when these cannot be inputs; before build and before each call
+  virtual void build(const std::vector<Spec>& inputs);        // makes the weights; runs once, before the first call; the batch is a symbol
   virtual std::vector<Tensor> call(const std::vector<Tensor>& inputs, const Pass& pass) = 0;
   // The masks of the outputs; by default the first output has that of the first input.
   virtual std::vector<Tensor> compute_mask(const std::vector<Tensor>& inputs, const Pass& pass) const;
@@ -66,7 +66,7 @@ class LayerBody {
   Variable add_weight(const std::string& name, const Shape& shape, const WeightOptions& options);
   void add_child(const std::string& attribute, const Layer& layer);
   void set_activity_regularizer(Regularizer r) { activity_regularizer_ = std::move(r); }  // a loss of the outputs, divided by the batch
-  void keep_input_types() { casts_inputs_ = false; }  // floating inputs come in as they are
+  void keep_input_types() { casts_inputs_ = false; }                                      // floating inputs come in as they are
   // The layer's own stream of random numbers; the seed counts at the first call.
   Generator& random(std::optional<int64_t> seed = {});
 
@@ -112,8 +112,8 @@ class Layer {
   std::vector<Variable> weights() const;     // all inside, as Keras lists them: own ones first, of these the trainable ones
   std::vector<Variable> trainable_weights() const;
   std::vector<Variable> non_trainable_weights() const;
-  std::vector<Tensor> losses() const;   // regularisation of everything inside, to be called while tracing
-  void apply_constraints() const;       // to everything inside, after an optimizer's step
+  std::vector<Tensor> losses() const;  // regularisation of everything inside, to be called while tracing
+  void apply_constraints() const;      // to everything inside, after an optimizer's step
 
   LayerBody& body() const;  // UserError when it holds nothing
   template <class Kind> Kind* as() const { return dynamic_cast<Kind*>(body_.get()); }

@@ -39,6 +39,10 @@ struct FitOptions {
   int verbose = 1;  // 0 nothing, 1 a progress bar, 2 one line an epoch
 };
 
+struct LoadOptions {
+  bool compile = true;  // with what is in the file
+};
+
 class Model : public Network {
  public:
   Model() = default;
@@ -48,7 +52,11 @@ class Model : public Network {
 
   void compile(const CompileOptions& options) const;
   bool compiled() const;
+  const CompileOptions& compile_options() const;  // UserError when it is not compiled
   Optimizer& optimizer() const;
+  Config compile_config() const;  // as Keras keeps it in a file
+  void compile_from_config(const Config& config) const;
+  MetricBody::Better better(const std::string& metric) const;  // which way a metric of this model, or a loss, should go
 
   History fit(const std::vector<Tensor>& x, const std::vector<Tensor>& y, const FitOptions& options = {}) const;
   History fit(const Tensor& x, const Tensor& y, const FitOptions& options = {}) const {
@@ -56,6 +64,9 @@ class Model : public Network {
   }
   History fit(const data::Dataset& batches, const FitOptions& options = {}) const;  // elements: inputs, then targets, then sample weights
   Logs evaluate(const std::vector<Tensor>& x, const std::vector<Tensor>& y, const FitOptions& options = {}) const;
+  Logs evaluate(const Tensor& x, const Tensor& y, const FitOptions& options = {}) const {
+    return evaluate(std::vector{x}, std::vector{y}, options);
+  }
   Logs evaluate(const data::Dataset& batches, const FitOptions& options = {}) const;
   std::vector<Tensor> predict(const std::vector<Tensor>& x, const FitOptions& options = {}) const;
   Tensor predict(const Tensor& x, const FitOptions& options = {}) const { return predict(std::vector{x}, options).front(); }
@@ -64,10 +75,12 @@ class Model : public Network {
   Logs test_on_batch(const std::vector<Tensor>& x, const std::vector<Tensor>& y) const;
   std::vector<Tensor> predict_on_batch(const std::vector<Tensor>& x) const;
 
-  void save(const std::filesystem::path& file) const;          // .keras
+  // Files as Keras 3 writes and reads them (docs/nn.md). A file that is replaced stays as it was until the new one is whole.
+  void save(const std::filesystem::path& file) const;          // .keras: layers, weights, what it was compiled with, the optimizer's state
   void save_weights(const std::filesystem::path& file) const;  // .weights.h5
+  // From .weights.h5 or .keras. All weights or, with a UserError, none; an optimizer's state that does not fit is left out.
   void load_weights(const std::filesystem::path& file) const;
-  static Model load(const std::filesystem::path& file);
+  static Model load(const std::filesystem::path& file, const LoadOptions& options = {});
 };
 
 // The layers one after the other. Its shapes are known when the first is an Input or has an input shape, else at the first call.

@@ -16,9 +16,9 @@ class Network : public Layer {
   explicit Network(const Layer& layer);  // one that is a network; UserError otherwise
   static Network sequential(std::vector<Layer> layers, const std::string& name = "");
 
-  const std::vector<Layer>& layers() const;      // in Keras's order; of a sequence without its InputLayer
-  Layer layer(const std::string& name) const;    // UserError with near names
-  const std::vector<Symbol>& inputs() const;     // UserError for a sequence whose input is not known yet
+  const std::vector<Layer>& layers() const;    // in Keras's order; of a sequence without its InputLayer
+  Layer layer(const std::string& name) const;  // UserError with near names
+  const std::vector<Symbol>& inputs() const;   // UserError for a sequence whose input is not known yet
   const std::vector<Symbol>& outputs() const;
   bool is_sequential() const;
   std::string summary() const;  // layers with shapes, parameters and memory
