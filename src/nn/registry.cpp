@@ -49,7 +49,8 @@ DType dtype_from(const Config& c, const std::string& what) {
   if (c.is_object() && c.contains("config") && c["config"].contains("name")) name = &c["config"]["name"];
   if (!name->is_string()) user_error(what, ": dtype is ", c.dump(), ", expected a name or a policy");
   const auto dtype = parse_dtype(name->get<std::string>());
-  if (!dtype) user_error(what, ": unknown dtype ", name->dump(), "\n  hint: layers have one dtype; mixed policies belong to the whole model");
+  if (!dtype)
+    user_error(what, ": unknown dtype ", name->dump(), "\n  hint: layers have one dtype; mixed policies belong to the whole model");
   return *dtype;
 }
 
@@ -89,7 +90,9 @@ Layer layer_from_config(const std::string& class_name, const Config& config) {
 Config serialize(const Layer& layer) {
   const std::string name = layer.class_name();
   register_own();
-  return {{"module", name == "Functional" ? "keras.src.models.functional" : name == "Sequential" ? "keras" : "keras.layers"},
+  return {{"module", name == "Functional"   ? "keras.src.models.functional"
+                     : name == "Sequential" ? "keras"
+                                            : "keras.layers"},
           {"class_name", name},
           {"config", layer.config()},
           {"registered_name", name == "Functional" ? Config(name) : Config()}};

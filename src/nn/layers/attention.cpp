@@ -16,7 +16,9 @@ struct MultiHeadAttentionSettings {
 };
 
 // Keras writes none where nothing was given, and a number where there is one.
-void describe_list(FieldWriter& field, const char* key, const std::vector<int64_t>& list) { field.fixed(key, list.empty() ? Config() : Config(list)); }
+void describe_list(FieldWriter& field, const char* key, const std::vector<int64_t>& list) {
+  field.fixed(key, list.empty() ? Config() : Config(list));
+}
 void describe_list(FieldReader& field, const char* key, std::vector<int64_t>& list) {
   IntList given;
   field(key, given);
@@ -64,7 +66,8 @@ class MultiHeadAttentionBody : public Kind<MultiHeadAttentionSettings> {
   std::vector<std::string> call_arguments() const override { return {"query", "value", "key", "attention_mask"}; }
 
   void check(const std::vector<Spec>& inputs) const override {
-    if (inputs.size() < 2 || inputs.size() > 4) user_error("takes query, value and possibly key and attention_mask, got ", inputs.size(), " inputs");
+    if (inputs.size() < 2 || inputs.size() > 4)
+      user_error("takes query, value and possibly key and attention_mask, got ", inputs.size(), " inputs");
     expect_rank_at_least(inputs[0], 3, "[batch, ..., features]");
     for (size_t i = 1; i < std::min<size_t>(inputs.size(), 3); ++i)
       if (inputs[i].dims.size() != inputs[0].dims.size())
@@ -84,7 +87,8 @@ class MultiHeadAttentionBody : public Kind<MultiHeadAttentionSettings> {
     const std::vector<int64_t> shape = o.output_shape.empty() ? std::vector{known_extent(query, -1, "the result")} : o.output_shape;
     // From heads and their features to the features of the result.
     const std::string kept = labels(0, rank_ - 1), summed = labels(rank_ - 1, 2), made = labels(rank_ + 1, shape.size());
-    output_ = EinsumDense(kept + summed + "," + summed + made + "->" + kept + made, open_shape(shape), dense_options("attention_output", made, {}));
+    output_ = EinsumDense(kept + summed + "," + summed + made + "->" + kept + made, open_shape(shape),
+                          dense_options("attention_output", made, {}));
     Spec heads = query;
     heads.dims.back() = s.num_heads;
     heads.dims.push_back(*o.value_dim);
@@ -95,7 +99,8 @@ class MultiHeadAttentionBody : public Kind<MultiHeadAttentionSettings> {
   std::vector<Tensor> call(const std::vector<Tensor>& inputs, const Pass& pass) override {
     for (const auto& [flag, value] : pass.flags) {
       if (flag == "return_attention_scores" && value) user_error("return_attention_scores is not supported, only the result is given");
-      if (flag != "use_causal_mask" && flag != "return_attention_scores" && flag != "training") user_error("unknown flag '", flag, "' of a call");
+      if (flag != "use_causal_mask" && flag != "return_attention_scores" && flag != "training")
+        user_error("unknown flag '", flag, "' of a call");
     }
     const Tensor &query = inputs[0], &value = inputs[1], &key = inputs.size() > 2 ? inputs[2] : value;
     const auto causal = pass.flags.find("use_causal_mask");
@@ -133,9 +138,11 @@ class MultiHeadAttentionBody : public Kind<MultiHeadAttentionSettings> {
   }
 
   // From features to heads and their features.
-  Layer projection(const char* attribute, const char* name, const std::vector<int64_t>& to, const Spec& input, const ActivationFunction& activation = {}) {
+  Layer projection(const char* attribute, const char* name, const std::vector<int64_t>& to, const Spec& input,
+                   const ActivationFunction& activation = {}) {
     const std::string kept = labels(0, rank_ - 1), summed = labels(rank_ - 1, 1), made = labels(rank_, 2);
-    const EinsumDense dense(kept + summed + "," + summed + made + "->" + kept + made, open_shape(to), dense_options(name, made, activation));
+    const EinsumDense dense(kept + summed + "," + summed + made + "->" + kept + made, open_shape(to),
+                            dense_options(name, made, activation));
     dense.build({input});
     add_child(attribute, dense);
     return dense;
@@ -164,7 +171,8 @@ class MultiHeadAttentionBody : public Kind<MultiHeadAttentionSettings> {
     const double scale = 1 / std::sqrt(static_cast<double>(s.key_dim));
     const bool drops = s.options.dropout > 0 && pass.training;
     if (rank_ == 3 && !drops && s.options.dropout == 0)
-      return mask.defined() ? dot_product_attention(query, key, value, 0.0, mask, scale) : dot_product_attention(query, key, value, {}, {}, scale);
+      return mask.defined() ? dot_product_attention(query, key, value, 0.0, mask, scale)
+                            : dot_product_attention(query, key, value, {}, {}, scale);
     return attend_by_axes(query * scale, key, value, mask, drops);
   }
 
@@ -174,7 +182,8 @@ class MultiHeadAttentionBody : public Kind<MultiHeadAttentionSettings> {
     std::vector<size_t> axes;
     if (s.options.attention_axes.empty())
       for (size_t i = 1; i + 2 < rank; ++i) axes.push_back(i);
-    for (const int64_t a : s.options.attention_axes) axes.push_back(static_cast<size_t>(normalize_axis(a, static_cast<int>(rank_), "attention_axes")));
+    for (const int64_t a : s.options.attention_axes)
+      axes.push_back(static_cast<size_t>(normalize_axis(a, static_cast<int>(rank_), "attention_axes")));
     const std::string target = labels(0, rank);
     std::string source = target, kept, targets, sources;
     for (size_t i = 0; i < rank; ++i) {

@@ -216,7 +216,8 @@ class RandomZoomBody : public TransformKind<RandomZoomSettings> {
   Range height_, width_;
 };
 
-// --- RandomBrightness, RandomContrast ------------------------------------------------------------------------------------------------------
+// --- RandomBrightness, RandomContrast
+// ------------------------------------------------------------------------------------------------------
 
 struct ColorSettings {
   FloatList factor = 0.0;

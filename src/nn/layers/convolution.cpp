@@ -16,7 +16,8 @@ template <class S, int N> class ConvBase : public Kind<S> {
     Base::check(inputs);
     expect_rank(inputs[0], N + 2, spatial_axes(N, first()));
     const Dim& channels = inputs[0].dims[static_cast<size_t>(first() ? 1 : N + 1)];
-    if (built_channels_ > 0 && !channels.is(built_channels_)) user_error("was built for ", built_channels_, " channels, got ", inputs[0].str());
+    if (built_channels_ > 0 && !channels.is(built_channels_))
+      user_error("was built for ", built_channels_, " channels, got ", inputs[0].str());
   }
   std::vector<Tensor> compute_mask(const std::vector<Tensor>&, const Pass&) const override { return {}; }
 
@@ -25,8 +26,9 @@ template <class S, int N> class ConvBase : public Kind<S> {
     auto& o = s.options;
     if constexpr (requires { s.filters; }) expect_positive(kind, "filters", s.filters);
     expect_data_format(kind, o.data_format);
-    expect_one_of(kind, "padding", o.padding,
-                  N == 1 && requires { o.groups; } ? std::vector<std::string>{"valid", "same", "causal"} : std::vector<std::string>{"valid", "same"});
+    expect_one_of(
+        kind, "padding", o.padding,
+        N == 1 && requires { o.groups; } ? std::vector<std::string>{"valid", "same", "causal"} : std::vector<std::string>{"valid", "same"});
     bool strided = false, dilated = false;
     for (const int64_t n : o.strides.values()) strided |= n > 1;
     for (const int64_t n : o.dilation_rate.values()) dilated |= n > 1;
@@ -157,12 +159,14 @@ template <int N> class ConvTransposeBody : public ConvBase<ConvTransposeSettings
   void build(const std::vector<Spec>& inputs) override {
     const ConvTransposeOptions& o = s.options;
     const int64_t channels = this->channels_of(inputs[0]);
-    kernel_ = this->add_weight("kernel", this->kernel_shape(s.filters, channels), {o.kernel_initializer, o.kernel_regularizer, o.kernel_constraint});
+    kernel_ = this->add_weight("kernel", this->kernel_shape(s.filters, channels),
+                               {o.kernel_initializer, o.kernel_regularizer, o.kernel_constraint});
     this->add_bias(s.filters);
   }
   std::vector<Tensor> call(const std::vector<Tensor>& inputs, const Pass&) override {
     const ConvTransposeOptions& o = s.options;
-    return this->finish(conv_transpose(channels_last(inputs[0], this->first()), kernel_, o.strides, o.padding, o.output_padding, o.dilation_rate));
+    return this->finish(
+        conv_transpose(channels_last(inputs[0], this->first()), kernel_, o.strides, o.padding, o.output_padding, o.dilation_rate));
   }
 
  private:
@@ -280,7 +284,8 @@ template <int N> class SeparableConvBody : public ConvBase<SeparableConvSettings
   }
   std::vector<Tensor> call(const std::vector<Tensor>& inputs, const Pass&) override {
     const SeparableConvOptions& o = s.options;
-    return this->finish(separable_conv(channels_last(inputs[0], this->first()), depthwise_, pointwise_, o.strides, o.padding, o.dilation_rate));
+    return this->finish(
+        separable_conv(channels_last(inputs[0], this->first()), depthwise_, pointwise_, o.strides, o.padding, o.dilation_rate));
   }
 
  private:
@@ -289,9 +294,9 @@ template <int N> class SeparableConvBody : public ConvBase<SeparableConvSettings
 
 }  // namespace
 
-#define TANDEM_CONV(N)                                                                                 \
-  Conv##N##D::Conv##N##D(int64_t filters, const IntList& kernel_size, const ConvOptions& options)             \
-      : Layer(std::make_shared<ConvBody<N>>(ConvSettings<N>{filters, kernel_size, options}), options.name) {} \
+#define TANDEM_CONV(N)                                                                                                       \
+  Conv##N##D::Conv##N##D(int64_t filters, const IntList& kernel_size, const ConvOptions& options)                            \
+      : Layer(std::make_shared<ConvBody<N>>(ConvSettings<N>{filters, kernel_size, options}), options.name) {}                \
   Conv##N##DTranspose::Conv##N##DTranspose(int64_t filters, const IntList& kernel_size, const ConvTransposeOptions& options) \
       : Layer(std::make_shared<ConvTransposeBody<N>>(ConvTransposeSettings<N>{filters, kernel_size, options}), options.name) {}
 TANDEM_CONV(1)

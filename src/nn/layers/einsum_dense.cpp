@@ -101,7 +101,8 @@ class EinsumDenseBody : public Kind<EinsumDenseSettings> {
     for (const std::string* term : {&e.input, &e.kernel, &e.output})
       for (const char c : *term)
         if (!std::isalpha(static_cast<unsigned char>(c)))
-          user_error(kName, ": the equation '", text, "' has '", c, "', expected letters\n  hint: ... may stand in front of input and result");
+          user_error(kName, ": the equation '", text, "' has '", c,
+                     "', expected letters\n  hint: ... may stand in front of input and result");
     return e;
   }
 
@@ -119,7 +120,8 @@ class EinsumDenseBody : public Kind<EinsumDenseSettings> {
       const Dim& d = input.dims[skip + i];
       const auto [it, is_new] = extents.emplace(equation_.input[i], d.is_const() ? d.value() : -1);
       if (!is_new && d.is_const() && it->second != d.value())
-        user_error("'", equation_.input[i], "' in '", s.equation, "' is ", d.value(), " in the input ", input.str(), " and ", it->second, " in output_shape");
+        user_error("'", equation_.input[i], "' in '", s.equation, "' is ", d.value(), " in the input ", input.str(), " and ", it->second,
+                   " in output_shape");
     }
     return extents;
   }

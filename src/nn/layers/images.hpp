@@ -8,12 +8,13 @@ namespace tandem::nn {
 template <class S> class ImageKind : public Kind<S> {
  public:
   using Base = Kind<S>;
-  using Base::s;
   using Base::Base;
+  using Base::s;
   void check(const std::vector<Spec>& inputs) const override {
     Base::check(inputs);
     const size_t rank = inputs[0].dims.size();
-    if (rank != 3 && rank != 4) user_error("takes pictures, ", spatial_axes(2, first()), " or one without the batch, got ", inputs[0].str());
+    if (rank != 3 && rank != 4)
+      user_error("takes pictures, ", spatial_axes(2, first()), " or one without the batch, got ", inputs[0].str());
   }
   std::vector<Tensor> call(const std::vector<Tensor>& inputs, const Pass& pass) override {
     Tensor x = inputs[0].dtype() == this->dtype() ? inputs[0] : inputs[0].cast(this->dtype());

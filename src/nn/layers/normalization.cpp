@@ -80,8 +80,7 @@ class BatchNormalizationBody : public AffineKind<BatchNormalizationSettings> {
   std::vector<Tensor> call(const std::vector<Tensor>& inputs, const Pass& pass) override {
     const BatchNormalizationOptions& o = s.options;
     const Tensor& x = inputs[0];
-    if (!pass.training || !trainable())
-      return {batch_normalization(x, moving_mean_, moving_variance_, beta(), gamma(), o.axis, o.epsilon)};
+    if (!pass.training || !trainable()) return {batch_normalization(x, moving_mean_, moving_variance_, beta(), gamma(), o.axis, o.epsilon)};
     const auto [mean, variance] = batch_moments(x, pass);
     moving_mean_.assign(moving_mean_ * o.momentum + mean * (1 - o.momentum));
     moving_variance_.assign(moving_variance_ * o.momentum + variance * (1 - o.momentum));
@@ -174,7 +173,8 @@ class GroupNormalizationBody : public AffineKind<GroupNormalizationSettings> {
   void build(const std::vector<Spec>& inputs) override {
     const int64_t channels = known_extent(inputs[0], s.options.axis, "the weights");
     groups_ = s.groups == -1 ? channels : s.groups;
-    if (groups_ > channels || channels % groups_ != 0) user_error(channels, " channels cannot be shared out evenly among ", groups_, " groups");
+    if (groups_ > channels || channels % groups_ != 0)
+      user_error(channels, " channels cannot be shared out evenly among ", groups_, " groups");
     add_affine({channels});
   }
   std::vector<Tensor> call(const std::vector<Tensor>& inputs, const Pass&) override {
@@ -201,7 +201,9 @@ class RMSNormalizationBody : public Kind<RMSNormalizationSettings> {
   static constexpr const char* kName = "RMSNormalization";
   explicit RMSNormalizationBody(RMSNormalizationSettings settings) : Kind(std::move(settings)) { expect_epsilon(kName, s.epsilon); }
   std::string class_name() const override { return kName; }
-  void build(const std::vector<Spec>& inputs) override { scale_ = add_weight("scale", extents_along(inputs[0], s.axis), {.initializer = "ones"}); }
+  void build(const std::vector<Spec>& inputs) override {
+    scale_ = add_weight("scale", extents_along(inputs[0], s.axis), {.initializer = "ones"});
+  }
   std::vector<Tensor> call(const std::vector<Tensor>& inputs, const Pass&) override {
     return {rms_normalization(inputs[0], scale_, s.axis, s.epsilon)};
   }

@@ -73,7 +73,9 @@ template <Pool P, int N> class GlobalPoolingBody : public Kind<GlobalPoolingSett
   static constexpr const char* kNames[2][3] = {{"GlobalMaxPooling1D", "GlobalMaxPooling2D", "GlobalMaxPooling3D"},
                                                {"GlobalAveragePooling1D", "GlobalAveragePooling2D", "GlobalAveragePooling3D"}};
   static constexpr const char* kName = kNames[P == Pool::Average][N - 1];
-  explicit GlobalPoolingBody(GlobalPoolingSettings<P, N> settings) : Base(std::move(settings)) { expect_data_format(kName, s.options.data_format); }
+  explicit GlobalPoolingBody(GlobalPoolingSettings<P, N> settings) : Base(std::move(settings)) {
+    expect_data_format(kName, s.options.data_format);
+  }
   std::string class_name() const override { return kName; }
   void check(const std::vector<Spec>& inputs) const override {
     Base::check(inputs);
@@ -98,10 +100,10 @@ template <Pool P, int N> class GlobalPoolingBody : public Kind<GlobalPoolingSett
 
 }  // namespace
 
-#define TANDEM_POOLING(P, N)                                                                                                      \
-  P##Pooling##N##D::P##Pooling##N##D(const IntList& pool_size, const PoolingOptions& options)                                     \
-      : Layer(std::make_shared<PoolingBody<Pool::P, N>>(PoolingSettings<Pool::P, N>{pool_size, options}), options.name) {}        \
-  Global##P##Pooling##N##D::Global##P##Pooling##N##D(const GlobalPoolingOptions& options)                                         \
+#define TANDEM_POOLING(P, N)                                                                                               \
+  P##Pooling##N##D::P##Pooling##N##D(const IntList& pool_size, const PoolingOptions& options)                              \
+      : Layer(std::make_shared<PoolingBody<Pool::P, N>>(PoolingSettings<Pool::P, N>{pool_size, options}), options.name) {} \
+  Global##P##Pooling##N##D::Global##P##Pooling##N##D(const GlobalPoolingOptions& options)                                  \
       : Layer(std::make_shared<GlobalPoolingBody<Pool::P, N>>(GlobalPoolingSettings<Pool::P, N>{options}), options.name) {}
 TANDEM_POOLING(Max, 1)
 TANDEM_POOLING(Max, 2)

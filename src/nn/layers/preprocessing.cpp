@@ -68,7 +68,9 @@ class RescalingBody : public Kind<RescalingSettings> {
 struct NormalizationSettings {
   NormalizationOptions options;
 };
-void describe_axis(FieldWriter& field, const std::optional<std::vector<int64_t>>& axis) { field.fixed("axis", axis ? Config(*axis) : Config()); }
+void describe_axis(FieldWriter& field, const std::optional<std::vector<int64_t>>& axis) {
+  field.fixed("axis", axis ? Config(*axis) : Config());
+}
 void describe_axis(FieldReader& field, std::optional<std::vector<int64_t>>& axis) {
   IntList given = axis ? IntList(*axis) : IntList();
   field("axis", given);
@@ -127,7 +129,8 @@ class NormalizationBody : public Kind<NormalizationSettings> {
  private:
   void expect_count(const char* setting, const FloatList& list) const {
     const auto count = static_cast<int64_t>(list.values().size());
-    if (count != 1 && count != element_count(kept_shape_)) user_error(setting, " has ", count, " numbers, expected 1 or ", element_count(kept_shape_));
+    if (count != 1 && count != element_count(kept_shape_))
+      user_error(setting, " has ", count, " numbers, expected 1 or ", element_count(kept_shape_));
   }
   // With the axes of x, so that it is broadcast along those that have no mean of their own.
   Tensor shaped(const Tensor& t, const Tensor& x) const {
@@ -229,7 +232,9 @@ Resizing::Resizing(int64_t height, int64_t width, const ResizingOptions& options
 CenterCrop::CenterCrop(int64_t height, int64_t width, const DataFormatOptions& options)
     : Layer(std::make_shared<CenterCropBody>(CenterCropSettings{height, width, options}), options.name) {}
 
-void Normalization::adapt(const Tensor& data) const { adapt(data::Dataset::from_slices({data}).batch(std::max<int64_t>(data.shape()[0], 1))); }
+void Normalization::adapt(const Tensor& data) const {
+  adapt(data::Dataset::from_slices({data}).batch(std::max<int64_t>(data.shape()[0], 1)));
+}
 
 void Normalization::adapt(const data::Dataset& batches) const {
   const frontend::EagerScope eager;

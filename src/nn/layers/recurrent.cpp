@@ -139,7 +139,8 @@ template <class S> class RecurrentKind : public Kind<S> {
     expect_rank(inputs[0], 3, "[batch, time, features]");
     for (size_t i = 1; i < inputs.size(); ++i) {
       expect_rank(inputs[i], 2, "[batch, units]");
-      if (inputs[i].dims[1].is_const() && !inputs[i].dims[1].is(s.units)) user_error("a state is ", inputs[i].str(), ", expected ", s.units, " units");
+      if (inputs[i].dims[1].is_const() && !inputs[i].dims[1].is(s.units))
+        user_error("a state is ", inputs[i].str(), ", expected ", s.units, " units");
     }
   }
   void build(const std::vector<Spec>& inputs) override { this->children()[0].layer.build({inputs[0]}); }
@@ -260,7 +261,8 @@ template <class F> void describe(F& field, LSTMSettings& s) {
 // Zeros, or whatever bias_initializer gives, with ones for the forget gate (Jozefowicz et al., 2015).
 Initializer open_forget_gate(const Initializer& others, int64_t units) {
   return Initializer::custom("UnitForgetBias", [=](const Shape&, DType dtype) {
-    const Tensor first = others(Shape{units}, dtype), ones = initializers::Ones()(Shape{units}, dtype), rest = others(Shape{2 * units}, dtype);
+    const Tensor first = others(Shape{units}, dtype), ones = initializers::Ones()(Shape{units}, dtype),
+                 rest = others(Shape{2 * units}, dtype);
     return concatenate({first, ones, rest});
   });
 }

@@ -45,9 +45,11 @@ BidirectionalSettings both_directions(BidirectionalSettings s) {
     user_error("Bidirectional: takes a recurrent layer, got '", s.layer.name(), "' (", s.layer.class_name(), ")");
   const Layer pattern = s.layer;
   s.layer = direction(pattern, "forward_", {});
-  s.backward_layer = s.backward_layer ? direction(s.backward_layer, "backward_", {}) : direction(pattern, "backward_", !flag_of(config, "go_backwards"));
+  s.backward_layer =
+      s.backward_layer ? direction(s.backward_layer, "backward_", {}) : direction(pattern, "backward_", !flag_of(config, "go_backwards"));
   const Config backward = s.backward_layer.config();
-  if (flag_of(backward, "go_backwards") == flag_of(config, "go_backwards")) user_error("Bidirectional: both layers walk in the same direction");
+  if (flag_of(backward, "go_backwards") == flag_of(config, "go_backwards"))
+    user_error("Bidirectional: both layers walk in the same direction");
   for (const char* key : {"return_sequences", "return_state"})
     if (flag_of(backward, key) != flag_of(config, key)) user_error("Bidirectional: ", key, " of both layers differs");
   return s;
@@ -67,7 +69,8 @@ class BidirectionalBody : public Kind<BidirectionalSettings> {
   std::vector<std::string> call_arguments() const override { return {"sequences", "initial_state..."}; }
 
   void check(const std::vector<Spec>& inputs) const override {
-    if (inputs.empty() || inputs.size() % 2 == 0) user_error("takes a sequence and as many states for each direction, got ", inputs.size(), " inputs");
+    if (inputs.empty() || inputs.size() % 2 == 0)
+      user_error("takes a sequence and as many states for each direction, got ", inputs.size(), " inputs");
   }
   void build(const std::vector<Spec>& inputs) override {
     s.layer.build({inputs[0]});

@@ -8,9 +8,9 @@ struct MultiHeadAttentionOptions {
   std::optional<int64_t> value_dim = {};  // default: key_dim
   double dropout = 0.0;
   bool use_bias = true;
-  bool use_gate = false;                    // a gate, made of the query, on what the heads give
-  std::vector<int64_t> output_shape = {};   // default: the features of the query
-  std::vector<int64_t> attention_axes = {}; // default: all but batch and features
+  bool use_gate = false;                     // a gate, made of the query, on what the heads give
+  std::vector<int64_t> output_shape = {};    // default: the features of the query
+  std::vector<int64_t> attention_axes = {};  // default: all but batch and features
   std::optional<int64_t> sliding_window = {};
   Initializer kernel_initializer = "glorot_uniform", bias_initializer = "zeros";
   Regularizer kernel_regularizer = {}, bias_regularizer = {}, activity_regularizer = {};

@@ -16,8 +16,9 @@ struct Rescaling : Layer {
 };
 
 struct NormalizationOptions {
-  std::optional<std::vector<int64_t>> axis = std::vector<int64_t>{-1};  // axes that have a mean and a variance of their own; none: one for all
-  FloatList mean = {}, variance = {};                                   // given, or learned by adapt
+  std::optional<std::vector<int64_t>> axis =
+      std::vector<int64_t>{-1};        // axes that have a mean and a variance of their own; none: one for all
+  FloatList mean = {}, variance = {};  // given, or learned by adapt
   bool invert = false;
   std::string name = {};
 };
