@@ -14,11 +14,17 @@ set(TANDEM_LAYERS
   "exec        plan"
   "engine      transform passes exec"
   "frontend    engine"
+  "io          frontend"
+  "data        frontend"
+  "nn          data io"
 )
 
-# The layer that each public header include/tandem/<name>.hpp belongs to; one that is not named here belongs to frontend.
+# The layer that each public header include/tandem/<name>.hpp belongs to; one that is not named here belongs to frontend, and
+# include/tandem/<layer>/*.hpp to that layer.
 set(TANDEM_PUBLIC_HEADERS
   "base        dtype shape error dim precision"
+  "data        data"
+  "nn          tandem"
 )
 # Each folder devices/<name> may use this layer (and what that may use) and itself; nobody may use a folder of devices/.
 set(TANDEM_DEVICES_USE "device")
@@ -26,7 +32,7 @@ set(TANDEM_DEVICES_USE "device")
 foreach(row IN LISTS TANDEM_LAYERS)
   string(REGEX MATCHALL "[a-z_]+" words "${row}")
   list(POP_FRONT words layer)
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${layer}/*.cpp)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${layer}/*.cpp)
   if(sources)
     add_library(tandem_${layer} STATIC ${sources})
     target_link_libraries(tandem_${layer} PUBLIC tandem_flags)
@@ -36,3 +42,18 @@ foreach(row IN LISTS TANDEM_LAYERS)
   endif()
 endforeach()
 target_link_libraries(tandem_base PUBLIC Threads::Threads)
+
+# What single layers need from outside.
+find_package(ZLIB REQUIRED)
+find_package(JPEG REQUIRED)
+find_package(PNG REQUIRED)
+find_package(nlohmann_json REQUIRED)
+if(TARGET tandem_io)  # zip archives
+  target_link_libraries(tandem_io PRIVATE ZLIB::ZLIB)
+endif()
+if(TARGET tandem_data)  # images, compressed records
+  target_link_libraries(tandem_data PRIVATE JPEG::JPEG PNG::PNG ZLIB::ZLIB)
+endif()
+if(TARGET tandem_nn)  # configs of layers
+  target_link_libraries(tandem_nn PUBLIC nlohmann_json::nlohmann_json)
+endif()

@@ -74,7 +74,9 @@ class Layers:
         return found
 
     def of_public(self, header):
-        return self.public.get(pathlib.PurePosixPath(header).stem, "frontend")
+        """The layer of include/tandem/<header>: one in a folder belongs to the layer of that name."""
+        header = pathlib.PurePosixPath(header)
+        return header.parts[0] if len(header.parts) > 1 else self.public.get(header.stem, "frontend")
 
 
 class Place:
@@ -101,7 +103,7 @@ class Checker:
         """The place of a path relative to the root; None when the rules do not know it."""
         parts = path.parts
         if parts[0] == "include":
-            return Place("public", self.layers.of_public(path.name), is_door=path.name == "extend.hpp")
+            return Place("public", self.layers.of_public(pathlib.PurePosixPath(*parts[2:])), is_door=path.name == "extend.hpp")
         if parts[0] in ("src", "devices") and len(parts) > 2:
             return Place(parts[0], parts[1])
         if parts[0] == "examples" and len(parts) > 2 and parts[1].startswith("skeleton_"):
@@ -125,7 +127,7 @@ class Checker:
                     return place
         # Not there yet, or generated: then the spelling decides.
         if parts[0] == "tandem":
-            return Place("public", self.layers.of_public(parts[-1]))
+            return Place("public", self.layers.of_public(pathlib.PurePosixPath(*parts[1:])))
         if parts[0] in self.layers.direct and len(parts) > 1:
             return Place("src", parts[0])
         return None

@@ -12,4 +12,16 @@ struct ThreadState {
 };
 extern constinit thread_local ThreadState thread_state;
 
+// While it lives, this thread's ops compute at once and no tape hears of them, whatever it was doing: for values that belong to no trace.
+class EagerScope {
+ public:
+  EagerScope() : outer_(thread_state) { thread_state = {}; }
+  ~EagerScope() { thread_state = outer_; }
+  EagerScope(const EagerScope&) = delete;
+  EagerScope& operator=(const EagerScope&) = delete;
+
+ private:
+  ThreadState outer_;
+};
+
 }  // namespace tandem::frontend

@@ -211,11 +211,11 @@ bool is_affine(const Scalar& s) {
 bool moves_element(const Scalar& s) { return s->prim == Prim::Load && !s->guarded && std::ranges::all_of(s->in, is_affine); }
 
 bool moves_only(const Scalar& s) {
-  if (s->prim == Prim::Const || s->prim == Prim::Axis || moves_element(s)) return true;
+  if (s->prim == Prim::Const || s->prim == Prim::Axis || s->prim == Prim::Extent || moves_element(s)) return true;
   if (s->prim != Prim::Cast) return false;
   const Scalar& x = s->in[0];
   const bool widens = s.dtype() == DType::F32 && (x.dtype() == DType::F16 || x.dtype() == DType::BF16);
-  return x->prim == Prim::Axis || (widens && moves_element(x));
+  return x->prim == Prim::Axis || x->prim == Prim::Extent || (widens && moves_element(x));
 }
 
 Dims without_ones(const Dims& dims) {

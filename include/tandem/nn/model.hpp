@@ -1,0 +1,91 @@
+// Model: a graph of layers, or a list of them, that can be trained, measured, used and kept in files. It is a layer itself.
+#pragma once
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <tandem/data.hpp>
+#include <tandem/nn/callbacks.hpp>
+#include <tandem/nn/losses.hpp>
+#include <tandem/nn/metrics.hpp>
+#include <tandem/nn/network.hpp>
+#include <tandem/nn/optimizers.hpp>
+
+namespace tandem::nn {
+
+struct CompileOptions {
+  Optimizer optimizer = "rmsprop";            // from a name, or made: Adam(1e-3)
+  std::vector<Loss> loss = {};                // one for all outputs, or one an output
+  std::vector<Metric> metrics = {};           // "accuracy" means what Keras makes of it for the loss
+  std::vector<Metric> weighted_metrics = {};  // these take sample and class weights into account
+  std::vector<double> loss_weights = {};      // one an output; default: 1
+};
+
+struct FitOptions {
+  int64_t batch_size = 32;
+  int64_t epochs = 1;
+  int64_t initial_epoch = 0;
+  std::optional<int64_t> steps_per_epoch = {}, validation_steps = {};
+  double validation_split = 0;
+  std::optional<data::Dataset> validation_data = {};
+  bool shuffle = true;
+  std::map<int64_t, double> class_weight = {};
+  Tensor sample_weight = {};
+  uint64_t seed = 0;  // of the permutation of each epoch
+  std::vector<Callback> callbacks = {};
+  int verbose = 1;  // 0 nothing, 1 a progress bar, 2 one line an epoch
+};
+
+struct LoadOptions {
+  bool compile = true;  // with what is in the file
+};
+
+class Model : public Network {
+ public:
+  Model() = default;
+  Model(std::vector<Symbol> inputs, std::vector<Symbol> outputs, const std::string& name = "")
+      : Network(std::move(inputs), std::move(outputs), name) {}
+  explicit Model(const Layer& layer) : Network(layer) {}  // one that is a network, such as layer_from_config gives; UserError otherwise
+
+  void compile(const CompileOptions& options) const;
+  bool compiled() const;
+  const CompileOptions& compile_options() const;  // UserError when it is not compiled
+  Optimizer& optimizer() const;
+  Config compile_config() const;  // as Keras keeps it in a file
+  void compile_from_config(const Config& config) const;
+  MetricBody::Better better(const std::string& metric) const;  // which way a metric of this model, or a loss, should go
+
+  History fit(const std::vector<Tensor>& x, const std::vector<Tensor>& y, const FitOptions& options = {}) const;
+  History fit(const Tensor& x, const Tensor& y, const FitOptions& options = {}) const {
+    return fit(std::vector{x}, std::vector{y}, options);
+  }
+  History fit(const data::Dataset& batches, const FitOptions& options = {}) const;  // elements: inputs, then targets, then sample weights
+  Logs evaluate(const std::vector<Tensor>& x, const std::vector<Tensor>& y, const FitOptions& options = {}) const;
+  Logs evaluate(const Tensor& x, const Tensor& y, const FitOptions& options = {}) const {
+    return evaluate(std::vector{x}, std::vector{y}, options);
+  }
+  Logs evaluate(const data::Dataset& batches, const FitOptions& options = {}) const;
+  std::vector<Tensor> predict(const std::vector<Tensor>& x, const FitOptions& options = {}) const;
+  Tensor predict(const Tensor& x, const FitOptions& options = {}) const { return predict(std::vector{x}, options).front(); }
+  std::vector<Tensor> predict(const data::Dataset& batches, const FitOptions& options = {}) const;
+  Logs train_on_batch(const std::vector<Tensor>& x, const std::vector<Tensor>& y) const;
+  Logs test_on_batch(const std::vector<Tensor>& x, const std::vector<Tensor>& y) const;
+  std::vector<Tensor> predict_on_batch(const std::vector<Tensor>& x) const;
+
+  // Files as Keras 3 writes and reads them (docs/nn.md). A file that is replaced stays as it was until the new one is whole.
+  void save(const std::filesystem::path& file) const;          // .keras: layers, weights, what it was compiled with, the optimizer's state
+  void save_weights(const std::filesystem::path& file) const;  // .weights.h5
+  // From .weights.h5 or .keras. All weights or, with a UserError, none; an optimizer's state that does not fit is left out.
+  void load_weights(const std::filesystem::path& file) const;
+  static Model load(const std::filesystem::path& file, const LoadOptions& options = {});
+};
+
+// The layers one after the other. Its shapes are known when the first is an Input or has an input shape, else at the first call.
+inline Model Sequential(std::vector<Layer> layers = {}, const std::string& name = "") {
+  return Model(Network::sequential(std::move(layers), name));
+}
+
+}  // namespace tandem::nn

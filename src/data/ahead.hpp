@@ -1,0 +1,78 @@
+// Ahead: elements that are made before they are asked for, by one thread or several. The one class with threads: prefetch, parallel map,
+// batch and interleave are made of it.
+#pragma once
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <stop_token>
+#include <thread>
+#include <vector>
+
+#include "data/context.hpp"
+#include "data/walk.hpp"
+
+namespace tandem::data {
+
+class Ahead {
+ public:
+  struct Work {
+    std::function<bool(Element&)> pull;     // one thread at a time; false at the end
+    std::function<void(Element&)> compute;  // any number of threads; changes the element in place; empty: nothing to do
+    bool deterministic = true;              // elements leave in the order in which they were pulled
+  };
+  // The numbers of threads and of elements are stage.parallel and stage.capacity, looked at whenever something changes. `link` ends the
+  // waiting of everybody; what `pull` asks must have been made with token().
+  Ahead(Stage& stage, Context& context, const std::stop_token& link);
+  ~Ahead();  // stops, also in the middle of waiting, and joins
+  std::stop_token token() const { return stop_.get_token(); }
+
+  void start(Work work) { work_ = std::move(work); }  // threads begin with the first next()
+  bool next(Element& element);
+  bool is_ready();  // next() would not wait
+
+  // Nothing runs while `inputs` is called; elements that are ready are part of the state.
+  void save(Writer& w, const std::function<void()>& inputs);
+  void restore(Reader& r, const std::function<void()>& inputs);
+
+ private:
+  struct Slot {
+    int64_t ticket;
+    Element element;
+    std::exception_ptr error;
+    size_t bytes;
+  };
+  struct Link {  // ends this when what it is a part of ends
+    std::stop_source& stop;
+    void operator()() const { stop.request_stop(); }
+  };
+
+  void run(int64_t worker);
+  bool may_pull(int64_t worker);  // with the lock; takes the bytes that the next element will probably have
+  bool front_is_ready() const;
+  void put(Slot slot);
+  void add_workers();
+
+  Stage& stage_;
+  Context& context_;
+  std::stop_source stop_;
+  std::stop_callback<Link> link_;
+  Work work_;
+
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  std::deque<Slot> ready_;  // by ticket when deterministic
+  int64_t next_ticket_ = 0, next_out_ = 0;
+  int64_t running_ = 0;  // pulled, not ready yet
+  bool pulling_ = false, paused_ = false, ended_ = false, starved_ = false;
+  size_t reserved_ = 0;  // bytes taken for what is running
+  size_t expected_ = 0;  // the largest element so far
+  std::vector<std::jthread> workers_;
+};
+
+// Sets a stage's numbers from what the user asked for, unless an earlier walk of this iterator did and tuned them since.
+void set_parallel(Stage& stage, const Context& context, int64_t asked);
+void set_capacity(Stage& stage, const Context& context, int64_t asked);  // 0: twice the threads; call it last
+int64_t capacity(const Stage& stage);
+
+}  // namespace tandem::data

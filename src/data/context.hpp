@@ -1,0 +1,62 @@
+// Context: what all stages of one iterator share: settings, the account of memory, statistics. Scope: one stage's place in it.
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <string>
+
+#include "data/budget.hpp"
+#include "data/stage.hpp"
+
+namespace tandem::data {
+
+class Node;
+
+struct Settings {
+  int cores = 1;    // that this process may use
+  int threads = 1;  // that autotuning may give to parallel stages together
+  bool deterministic = true;
+  bool autotune = true;
+  size_t ram_budget_bytes = 0;
+};
+Settings settings_of(const PipelineOptions& options);
+
+class Context {
+ public:
+  explicit Context(const Settings& s) : settings(s), budget(s.ram_budget_bytes) {}
+  Stage& stage(const std::string& path, const Node& node);
+  template <class F> void for_each_stage(F f) {  // in order of their paths: a stage before its inputs
+    std::lock_guard lock(mutex_);
+    for (auto& [path, stage] : stages_) f(*stage);
+  }
+
+  // How often a stage at this path was walked in this iterator, and the number of the iterator among those of its Dataset.
+  struct Epoch {
+    uint64_t iterator = 0, epoch = 0;
+  };
+  Epoch next_epoch(const std::string& path, const std::function<uint64_t()>& iterator_number);
+  void set_epoch(const std::string& path, Epoch epoch);  // of the walk that is under way
+
+  const Settings settings;
+  Budget budget;
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, std::unique_ptr<Stage>> stages_;
+  std::map<std::string, Epoch> epochs_;  // of the next walk
+};
+
+struct Scope {
+  Context* context;
+  std::stop_token stop;
+  std::string path = {};
+
+  Scope input(size_t i) const { return {context, stop, path + '.' + std::to_string(i)}; }
+  Scope inner() const { return {context, stop, path + ".*"}; }  // what a function of the user gave
+  Scope with(std::stop_token other) const { return {context, std::move(other), path}; }
+  Stage& stage(const Node& node) const { return context->stage(path, node); }
+};
+
+}  // namespace tandem::data

@@ -1,0 +1,260 @@
+#include "data/elements.hpp"
+
+#include <cstring>
+
+#include "base/text.hpp"
+#include "frontend/memory.hpp"
+#include "frontend/tensor_impl.hpp"
+
+namespace tandem::data {
+namespace {
+
+const engine::TensorRef& ref_of(const Tensor& t) { return frontend::numbers_of(t, "data"); }
+
+void require_host_memory() {
+  const device::DeviceInfo& info = frontend::active_engine().device().info();
+  if (!info.host_memory) user_error("data: the memory of device ", info.name, " cannot be written by the host");
+}
+
+Shape without_first(const Shape& s) { return Shape(std::span<const int64_t>(s).subspan(1)); }
+
+Shape with_first(int64_t first, const Shape& rest) {
+  Shape s{first};
+  for (const int64_t extent : rest) s.push_back(extent);
+  return s;
+}
+
+Tensor rows_view(const Tensor& t, int64_t first, int64_t count) {
+  const engine::TensorRef& r = ref_of(t);
+  engine::TensorRef view = r;
+  view.layout.shape[0] = count;
+  view.offset += static_cast<size_t>(first * r.layout.strides[0] * static_cast<int64_t>(size_of(r.layout.dtype)));
+  return frontend::concrete(std::move(view));
+}
+
+Tensor row_view(const Tensor& t, int64_t index) {
+  const engine::TensorRef& r = ref_of(t);
+  const codegen::Operand& o = r.layout;
+  engine::TensorRef view{r.buffer, {o.dtype, without_first(o.shape), Strides(std::span<const int64_t>(o.strides).subspan(1))}, r.offset};
+  view.offset += static_cast<size_t>(index * o.strides[0] * static_cast<int64_t>(size_of(o.dtype)));
+  return frontend::concrete(std::move(view));
+}
+
+}  // namespace
+
+Tensor from_text(std::string_view text) { return make_tensor(DType::U8, {static_cast<int64_t>(text.size())}, text.data()); }
+
+std::string to_text(const Tensor& bytes) {
+  if (bytes.dtype() != DType::U8 || bytes.rank() != 1) user_error("to_text: ", bytes.type_str(), " is no text, which is uint8[n]");
+  std::string text(static_cast<size_t>(bytes.size()), '\0');
+  copy_bytes(bytes, text.data());
+  return text;
+}
+
+NewTensor new_tensor(DType dtype, const Shape& shape) {
+  require_host_memory();
+  engine::TensorRef ref = frontend::allocate(dtype, shape);
+  char* bytes = static_cast<char*>(ref.data());
+  return {frontend::concrete(std::move(ref)), bytes};
+}
+
+Tensor make_tensor(DType dtype, const Shape& shape, const void* bytes) { return frontend::concrete(frontend::upload(bytes, dtype, shape)); }
+
+size_t bytes_of(const Tensor& t) {
+  const codegen::Operand& o = ref_of(t).layout;
+  return byte_size(o.shape, o.dtype);
+}
+
+size_t bytes_of(const Element& element) {
+  size_t bytes = 0;
+  for (const Tensor& t : element) bytes += bytes_of(t);
+  return bytes;
+}
+
+void copy_bytes(const Tensor& from, void* to) {
+  const engine::TensorRef& r = ref_of(from);
+  if (r.layout.is_dense())
+    std::memcpy(to, r.data(), byte_size(r.layout.shape, r.layout.dtype));
+  else
+    frontend::read(r, r.layout.dtype, to);
+}
+
+// --- rows ------------------------------------------------------------------------------------------------------------------------
+
+Rows::Rows(std::vector<RowTensor> tensors, std::string_view what) : tensors_(std::move(tensors)) {
+  if (tensors_.empty()) user_error(what, ": no tensors");
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    const Tensor& t = tensors_[i].tensor;
+    const codegen::Operand& o = frontend::numbers_of(t, what).layout;
+    if (o.shape.empty()) user_error(what, ": component ", i, " is ", t.type_str(), ", which has no rows");
+    if (i == 0) count_ = o.shape[0];
+    if (o.shape[0] != count_)
+      user_error(what, ": component ", i, " has ", o.shape[0], " rows, component 0 has ", count_, " (", o.shape[0], " != ", count_, ")");
+  }
+}
+
+namespace {
+std::vector<RowTensor> row_tensors(const std::vector<Tensor>& tensors) {
+  std::vector<RowTensor> all;
+  for (const Tensor& t : tensors) all.push_back({t});
+  return all;
+}
+}  // namespace
+
+Rows::Rows(const std::vector<Tensor>& tensors, std::string_view what) : Rows(row_tensors(tensors), what) {}
+
+std::vector<Tensor> Rows::tensors() const {
+  std::vector<Tensor> all;
+  for (const RowTensor& t : tensors_) all.push_back(t.tensor);
+  return all;
+}
+
+Specs Rows::specs() const {
+  Specs specs;
+  for (const RowTensor& t : tensors_) {
+    if (t.type)
+      specs.push_back({t.type->dtype, to_dims(t.type->row)});
+    else
+      specs.push_back({t.tensor.dtype(), to_dims(without_first(ref_of(t.tensor).layout.shape))});
+  }
+  return specs;
+}
+
+void Rows::row(int64_t index, Element& element) const {
+  if (check) check();
+  element.clear();
+  for (const RowTensor& t : tensors_)
+    element.push_back(t.type ? make_tensor(t.type->dtype, t.type->row, row_view(t.tensor, index).raw_data()) : row_view(t.tensor, index));
+}
+
+void Rows::range(int64_t first, int64_t count, Element& element) const {
+  if (check) check();
+  element.clear();
+  for (const RowTensor& t : tensors_) {
+    const Tensor view = rows_view(t.tensor, first, count);
+    element.push_back(t.type ? make_tensor(t.type->dtype, with_first(count, t.type->row), view.raw_data()) : view);
+  }
+}
+
+void Rows::gather(std::span<const int64_t> indices, Element& element) const {
+  if (check) check();
+  element.clear();
+  for (const RowTensor& t : tensors_) {
+    const engine::TensorRef& r = ref_of(t.tensor);
+    const codegen::Operand& o = r.layout;
+    const Shape row_shape = without_first(o.shape);
+    const auto count = static_cast<int64_t>(indices.size());
+    NewTensor batch =
+        t.type ? new_tensor(t.type->dtype, with_first(count, t.type->row)) : new_tensor(o.dtype, with_first(count, row_shape));
+    const size_t row_bytes = byte_size(row_shape, o.dtype);
+    const bool is_dense = is_contiguous(row_shape, Strides(std::span<const int64_t>(o.strides).subspan(1)));
+    const char* first = static_cast<const char*>(r.data());
+    const int64_t stride = o.strides[0] * static_cast<int64_t>(size_of(o.dtype));
+    char* to = batch.bytes;
+    constexpr size_t kAhead = 8;  // rows are anywhere in memory: they are asked for before they are copied
+    for (size_t i = 0; i < indices.size(); ++i, to += row_bytes) {
+      if (indices[i] < 0 || indices[i] >= count_) internal_error("row ", indices[i], " of ", count_);
+      if (!is_dense) {
+        copy_bytes(row_view(t.tensor, indices[i]), to);
+        continue;
+      }
+      if (i + kAhead < indices.size()) {
+        const char* later = first + indices[i + kAhead] * stride;
+        for (size_t line = 0; line < row_bytes && line < 512; line += 64) __builtin_prefetch(later + line);
+      }
+      std::memcpy(to, first + indices[i] * stride, row_bytes);
+    }
+    element.push_back(std::move(batch.tensor));
+  }
+}
+
+void stack(std::span<const Tensor> tensors, size_t components, Element& batch) {
+  batch.clear();
+  const size_t count = tensors.size() / components;
+  for (size_t c = 0; c < components; ++c) {
+    const codegen::Operand& o = ref_of(tensors[c]).layout;
+    NewTensor t = new_tensor(o.dtype, with_first(static_cast<int64_t>(count), o.shape));
+    const size_t row_bytes = byte_size(o.shape, o.dtype);
+    for (size_t e = 0; e < count; ++e) {
+      const Tensor& from = tensors[e * components + c];
+      const codegen::Operand& other = ref_of(from).layout;
+      if (other.dtype != o.dtype || !(other.shape == o.shape))
+        user_error("component ", c, " is ", from.type_str(), " in element ", e, " of the batch and ", tensors[c].type_str(),
+                   " in the first\n  hint: padded_batch() pads to one shape");
+      copy_bytes(from, t.bytes + e * row_bytes);
+    }
+    batch.push_back(std::move(t.tensor));
+  }
+}
+
+// --- specs -------------------------------------------------------------------------------------------------------------------------
+
+Specs renamed(const Specs& specs) {
+  Specs result = specs;
+  std::vector<std::pair<Dim, Dim>> names;
+  for (size_t c = 0; c < result.size(); ++c)
+    for (size_t axis = 0; axis < result[c].dims.size(); ++axis) {
+      Dim& d = result[c].dims[axis];
+      if (d.is_const()) continue;
+      bool known = false;
+      for (const auto& [old, name] : names)
+        if (old == d) {
+          d = name;
+          known = true;
+          break;
+        }
+      if (known) continue;
+      const Dim name = Dim::symbol(cat("c", c, "_", axis));
+      names.emplace_back(d, name);
+      d = name;
+    }
+  return result;
+}
+
+Specs distinct(const Specs& specs, std::string_view prefix) {
+  Specs result = renamed(specs);
+  for (Spec& s : result)
+    for (Dim& d : s.dims)
+      if (!d.is_const()) d = Dim::symbol(cat(prefix, d.str()));
+  return result;
+}
+
+std::string str(const Specs& specs) {
+  std::string text = "(";
+  for (size_t i = 0; i < specs.size(); ++i) text += (i ? ", " : "") + specs[i].str();
+  return text + ")";
+}
+
+Specs with_leading(const Specs& specs, const Dim& extent) {
+  Specs result = distinct(specs, "e");
+  for (Spec& s : result) s.dims.insert(s.dims.begin(), extent);
+  return renamed(result);
+}
+
+std::optional<Specs> common(const Specs& a, const Specs& b) {
+  if (a.size() != b.size()) return {};
+  Specs result = a;
+  for (size_t c = 0; c < a.size(); ++c) {
+    if (a[c].dtype != b[c].dtype || a[c].dims.size() != b[c].dims.size()) return {};
+    for (size_t axis = 0; axis < a[c].dims.size(); ++axis) {
+      const Dim &x = a[c].dims[axis], &y = b[c].dims[axis];
+      if (!(x.is_const() && y.is_const() && x == y)) result[c].dims[axis] = Dim::symbol(cat("j", c, "_", axis));
+    }
+  }
+  return renamed(result);
+}
+
+void check_element(const Specs& specs, const Element& element) {
+  if (element.size() != specs.size())
+    user_error("the element has ", element.size(), " components, declared are ", specs.size(), " ", str(specs));
+  Bindings bindings;
+  for (size_t c = 0; c < specs.size(); ++c) {
+    const Tensor& t = element[c];
+    if (!t.defined()) user_error("component ", c, " holds nothing");
+    if (t.dtype() != specs[c].dtype || t.rank() != static_cast<int>(specs[c].dims.size()))
+      user_error("component ", c, " is ", t.type_str(), ", declared is ", specs[c].str());
+    unify(specs[c].dims, t.shape(), bindings, cat("component ", c));
+  }
+}
+
+}  // namespace tandem::data

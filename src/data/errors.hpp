@@ -1,0 +1,21 @@
+// Errors on their way through a pipeline: where they arose is said once, and they can be kept with an iterator's position.
+#pragma once
+#include <exception>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <tandem/error.hpp>
+
+namespace tandem::data {
+
+// A stage waits no longer because its iterator goes away. Never reaches a user.
+struct Cancelled {};
+
+enum class ErrorKind : uint8_t { None, User, Resource, Internal, Last = Internal };
+
+std::pair<ErrorKind, std::string> describe(const std::exception_ptr& error);  // null: None
+std::exception_ptr make_error(ErrorKind kind, std::string text);              // already located
+[[noreturn]] void rethrow_located(std::string_view stage, int64_t element);   // the current exception, "map: element 17: …" in front
+
+}  // namespace tandem::data

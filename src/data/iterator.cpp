@@ -1,0 +1,130 @@
+// Iterator: the root of the flows, their context, and what is asked of a whole pipeline.
+#include "base/text.hpp"
+#include "data/explain.hpp"
+#include "data/node.hpp"
+#include "data/tuner.hpp"
+
+namespace tandem::data {
+namespace {
+
+constexpr std::string_view kMagic = "tandem.data 1";
+
+void collect(const Node& node, PipelineOptions& all) {
+  for (const NodeRef& input : node.inputs()) collect(*input, all);
+  const PipelineOptions* own = node.pipeline_options();
+  if (!own) return;
+  if (own->cpu_share) all.cpu_share = own->cpu_share;
+  if (own->ram_budget_bytes) all.ram_budget_bytes = own->ram_budget_bytes;
+  if (own->deterministic) all.deterministic = own->deterministic;
+  if (own->autotune) all.autotune = own->autotune;
+}
+
+Settings settings_for(const Node& node) {
+  PipelineOptions options;
+  collect(node, options);
+  return settings_of(options);
+}
+
+// What a base class of Root needs before Root is there.
+struct RootStage {
+  RootStage() { stage.name = "iterator"; }
+  Stage stage;
+};
+
+class Root final : private RootStage, public Walk {
+ public:
+  explicit Root(NodeRef node) : Walk(RootStage::stage), node_(std::move(node)), settings_(settings_for(*node_)) { begin(); }
+  ~Root() override {
+    stop_.request_stop();
+    walk_.reset();
+  }
+
+  bool next(Element& element) override {
+    const int64_t from = now_ns();
+    const bool has_element = walk_->pull(element);
+    tuner_->tick(from, now_ns());
+    return has_element;
+  }
+  void save(Writer& w) override {
+    w.put(kMagic);
+    w.put(node_->pipeline());
+    walk_->save_to(w);
+  }
+  void restore(Reader& r) override {
+    if (const std::string_view magic = r.text(); magic != kMagic)
+      user_error("restore: this is no state of an iterator, or of another version: it begins with '", magic.substr(0, 32), "', not '",
+                 kMagic, "'");
+    const std::string pipeline = node_->pipeline();
+    if (const std::string_view other = r.text(); other != pipeline)
+      user_error("restore: the state is of another pipeline\n  saved:    ", other, "\n  restored: ", pipeline);
+    stop_.request_stop();
+    walk_.reset();
+    begin();
+    try {
+      walk_->restore_from(r);
+      if (!r.at_end()) user_error("restore: the state is damaged: there is more behind its end");
+    } catch (...) {  // half a state is none
+      walk_.reset();
+      begin();
+      throw;
+    }
+  }
+  std::string explain() { return explain_stages(*context_); }
+  MemoryUse memory_use() const { return context_->budget.use(); }
+
+ private:
+  void begin() {
+    stop_ = std::stop_source();
+    context_ = std::make_unique<Context>(settings_);
+    walk_ = node_->walk({context_.get(), stop_.get_token()});
+    tuner_ = std::make_unique<Tuner>(*context_);
+  }
+
+  const NodeRef node_;
+  const Settings settings_;
+  std::stop_source stop_;
+  std::unique_ptr<Context> context_;
+  std::unique_ptr<Walk> walk_;
+  std::unique_ptr<Tuner> tuner_;
+};
+
+Root& root_of(const std::unique_ptr<Walk>& walk) {
+  if (!walk) user_error("this Iterator was moved from");
+  return static_cast<Root&>(*walk);
+}
+
+}  // namespace
+
+Iterator::Iterator(std::unique_ptr<Walk> walk) : walk_(std::move(walk)) {}
+Iterator::Iterator(Iterator&&) noexcept = default;
+Iterator& Iterator::operator=(Iterator&&) noexcept = default;
+Iterator::~Iterator() = default;
+bool Iterator::next(Element& element) { return root_of(walk_).next(element); }
+
+std::string Iterator::save() const {
+  Writer w;
+  root_of(walk_).save(w);
+  return w.bytes();
+}
+
+void Iterator::restore(std::string_view state) {
+  Reader r(state);
+  root_of(walk_).restore(r);
+}
+
+std::string Iterator::explain() const { return root_of(walk_).explain(); }
+MemoryUse Iterator::memory_use() const { return root_of(walk_).memory_use(); }
+
+Dataset::Dataset(std::shared_ptr<const Node> node) : node_(std::move(node)) {}
+
+std::vector<Spec> Dataset::specs() const {
+  if (auto specs = node_of(*this)->specs()) return *std::move(specs);
+  user_error("specs: ", node_->name(),
+             " gives elements whose types are known only when it runs\n  hint: declare them, as in "
+             "map_callback(f, {.specs = ...})");
+}
+int64_t Dataset::cardinality() const { return node_of(*this)->cardinality(); }
+std::string Dataset::str() const { return node_of(*this)->pipeline(); }
+Iterator Dataset::iterate() const { return Iterator(std::make_unique<Root>(node_of(*this))); }
+
+}  // namespace tandem::data

@@ -1,0 +1,92 @@
+#include "data/state.hpp"
+
+#include <cstring>
+
+#include "base/text.hpp"
+#include "data/elements.hpp"
+#include "data/errors.hpp"
+
+namespace tandem::data {
+namespace {
+
+[[noreturn]] void damaged(std::string_view what) {
+  user_error("restore: the state is damaged: ", what, "\n  hint: it must be the whole text that save() gave");
+}
+
+}  // namespace
+
+void Writer::put(int64_t x) {
+  char raw[sizeof x];
+  std::memcpy(raw, &x, sizeof x);
+  bytes_.append(raw, sizeof x);
+}
+
+void Writer::put(std::string_view text) {
+  put(static_cast<int64_t>(text.size()));
+  bytes_.append(text);
+}
+
+void Writer::put(const Element& element) {
+  put(static_cast<int64_t>(element.size()));
+  for (const Tensor& t : element) {
+    const Tensor dense = t.contiguous();
+    const Shape shape = dense.shape();
+    put(static_cast<int64_t>(dense.dtype()));
+    put(static_cast<int64_t>(shape.rank()));
+    for (const int64_t extent : shape) put(extent);
+    bytes_.append(static_cast<const char*>(dense.raw_data()), byte_size(shape, dense.dtype()));
+  }
+}
+
+void Writer::put(const std::exception_ptr& error) {
+  const auto [kind, text] = describe(error);
+  put(static_cast<int64_t>(kind));
+  put(text);
+}
+
+std::string_view Reader::take(uint64_t count) {
+  if (count > bytes_.size()) damaged(cat("it ends ", count - bytes_.size(), " bytes early"));
+  const std::string_view part = bytes_.substr(0, count);
+  bytes_.remove_prefix(count);
+  return part;
+}
+
+int64_t Reader::integer() {
+  int64_t x;
+  std::memcpy(&x, take(sizeof x).data(), sizeof x);
+  return x;
+}
+
+int64_t Reader::integer(int64_t low, int64_t high) {
+  const int64_t x = integer();
+  if (x < low || x > high) damaged(cat(x, " is outside ", low, " to ", high));
+  return x;
+}
+
+std::string_view Reader::text() { return take(static_cast<uint64_t>(integer(0, INT64_MAX))); }
+
+Element Reader::element() {
+  Element element;
+  const int64_t count = integer(0, INT64_MAX);
+  for (int64_t i = 0; i < count; ++i) {
+    const auto dtype = static_cast<DType>(integer(0, kDTypeCount - 1));
+    const int64_t rank = integer(0, kMaxRank);
+    Shape shape;
+    for (int64_t axis = 0; axis < rank; ++axis) shape.push_back(integer(0, INT64_MAX));
+    const std::string_view raw = take(byte_size(shape, dtype));
+    element.push_back(make_tensor(dtype, shape, raw.data()));
+  }
+  return element;
+}
+
+std::exception_ptr Reader::error() {
+  const auto kind = static_cast<ErrorKind>(integer(0, static_cast<int64_t>(ErrorKind::Last)));
+  return make_error(kind, std::string(text()));
+}
+
+void Reader::tag(std::string_view stage) {
+  const std::string_view found = text();
+  if (found != stage) user_error("restore: the state has ", found, " where this pipeline has ", stage);
+}
+
+}  // namespace tandem::data

@@ -1,0 +1,46 @@
+// The position of an iterator as bytes: what stages write and read back. Versioned; a reader never trusts a length.
+#pragma once
+#include <cstdint>
+#include <exception>
+#include <string>
+#include <string_view>
+
+#include <tandem/data.hpp>
+
+namespace tandem::data {
+
+class Writer {
+ public:
+  void put(int64_t x);
+  void put(uint64_t x) { put(static_cast<int64_t>(x)); }
+  void put(bool x) { put(static_cast<int64_t>(x)); }
+  void put(std::string_view text);
+  void put(const Element& element);
+  void put(const std::exception_ptr& error);  // may be null
+  void tag(std::string_view stage) { put(stage); }
+  const std::string& bytes() const { return bytes_; }
+
+ private:
+  std::string bytes_;
+};
+
+// UserErrors say that the state is truncated or damaged, or was saved by another pipeline.
+class Reader {
+ public:
+  explicit Reader(std::string_view bytes) : bytes_(bytes) {}
+  int64_t integer();
+  int64_t integer(int64_t low, int64_t high);  // both included
+  uint64_t bits() { return static_cast<uint64_t>(integer()); }
+  bool boolean() { return integer(0, 1) != 0; }
+  std::string_view text();
+  Element element();
+  std::exception_ptr error();
+  void tag(std::string_view stage);
+  bool at_end() const { return bytes_.empty(); }
+
+ private:
+  std::string_view take(uint64_t count);
+  std::string_view bytes_;
+};
+
+}  // namespace tandem::data

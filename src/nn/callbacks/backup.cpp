@@ -1,0 +1,81 @@
+// BackupAndRestore: weights, optimizer and the place in the data, kept so that a fit that was cut goes on as if nothing had happened.
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include <tandem/nn/model.hpp>
+
+#include "base/text.hpp"
+
+namespace tandem::nn {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Backup final : public CallbackBody {
+ public:
+  Backup(fs::path folder, const BackupAndRestoreOptions& options) : folder_(std::move(folder)), o_(options) {
+    if (folder_.empty()) user_error("BackupAndRestore: needs a folder");
+    if (o_.save_every_steps && *o_.save_every_steps < 1)
+      user_error("BackupAndRestore: save_every_steps is ", *o_.save_every_steps, ", it must be at least 1");
+  }
+  int64_t every_steps() const override { return o_.save_every_steps.value_or(0); }
+
+  // The file that says which weights belong to it comes last and replaces the old one in one go, so a cut at any moment leaves a pair.
+  void on_train_begin(Run& run) override {
+    std::ifstream in(metadata());
+    if (!in) return;
+    std::stringstream text;
+    text << in.rdbuf();
+    const Config saved = Config::parse(text.str(), nullptr, false);
+    if (!saved.is_object() || !saved.contains("epoch") || !saved.contains("position") || !saved.contains("weights") ||
+        !saved["epoch"].is_number_integer() || !saved["position"].is_string() || !saved["weights"].is_string())
+      resource_error("BackupAndRestore: ", metadata().string(), " is damaged\n  hint: delete it to begin anew");
+    const std::string name = saved["weights"];
+    if (name != "0.weights.h5" && name != "1.weights.h5")
+      resource_error("BackupAndRestore: ", metadata().string(), " names no weights of its own: '", name, "'");
+    run.model().optimizer().build(run.model().trainable_weights());
+    run.model().load_weights(folder_ / name);
+    turn_ = name[0] == '0' ? 1 : 0;
+    run.resume(saved["epoch"], saved["position"]);
+  }
+  void on_batch_end(Run& run) override {
+    if (run.kind == Run::Kind::Train && run.step != run.steps) save(run, run.epoch);  // the last one of an epoch: on_epoch_end
+  }
+  void on_epoch_end(Run& run, int64_t epoch, Logs&) override {
+    completed_ = !run.stop || epoch + 1 >= run.epochs;
+    save(run, epoch + 1);
+  }
+  void on_train_end(Run& run, const Logs&) override {
+    if (o_.delete_checkpoint && run.epoch + 1 >= run.epochs && completed_) fs::remove_all(folder_);
+  }
+
+ private:
+  fs::path metadata() const { return folder_ / "training_metadata.json"; }
+  void save(const Run& run, int64_t epoch) {
+    fs::create_directories(folder_);
+    const std::string name = cat(turn_, ".weights.h5");
+    turn_ = 1 - turn_;
+    run.model().save_weights(folder_ / name);
+    const fs::path fresh = folder_ / "training_metadata.json.new";
+    {
+      std::ofstream out(fresh);
+      out << Config{{"epoch", epoch}, {"batch", run.step}, {"weights", name}, {"position", run.position()}}.dump() << "\n";
+      if (!out.flush()) resource_error("BackupAndRestore: cannot write ", fresh.string());
+    }
+    fs::rename(fresh, metadata());
+  }
+
+  const fs::path folder_;
+  const BackupAndRestoreOptions o_;
+  int turn_ = 0;
+  bool completed_ = false;
+};
+
+}  // namespace
+
+Callback BackupAndRestore(const fs::path& folder, const BackupAndRestoreOptions& options) {
+  return std::make_shared<Backup>(folder, options);
+}
+
+}  // namespace tandem::nn

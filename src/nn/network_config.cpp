@@ -1,0 +1,292 @@
+// Networks to and from Keras's configs.
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "nn/fields.hpp"
+#include "nn/layers/input.hpp"
+#include "nn/network.hpp"
+
+namespace tandem::nn {
+namespace {
+
+// --- writing -----------------------------------------------------------------------------------------------------------------------
+
+// Keras counts the calls of a layer within one network.
+std::vector<size_t> node_indices(const NetworkBody& network) {
+  std::map<const LayerBody*, std::vector<std::pair<size_t, size_t>>> calls;  // of each layer: when, and which step
+  for (size_t i = 0; i < network.steps().size(); ++i) {
+    const Symbol::Origin& o = *network.steps()[i].origin;
+    calls[&o.layer.body()].emplace_back(o.call, i);
+  }
+  std::vector<size_t> indices(network.steps().size());
+  for (auto& [layer, list] : calls) {
+    std::sort(list.begin(), list.end());
+    for (size_t n = 0; n < list.size(); ++n) indices[list[n].second] = n;
+  }
+  return indices;
+}
+
+class Writer {
+ public:
+  explicit Writer(const NetworkBody& network) : network_(network), indices_(node_indices(network)) {}
+
+  Config layers() const {
+    Config all = Config::array();
+    for (const Layer& layer : network_.layers()) {
+      Config object = serialize(layer);
+      object["name"] = layer.name();
+      object["inbound_nodes"] = inbound_nodes(layer);
+      all.push_back(std::move(object));
+    }
+    return all;
+  }
+
+  // One place, or a list of several.
+  Config places(const std::vector<Symbol>& symbols) const {
+    if (symbols.size() == 1) return place(symbols[0]);
+    Config all = Config::array();
+    for (const Symbol& s : symbols) all.push_back(place(s));
+    return all;
+  }
+
+ private:
+  Config place(const Symbol& s) const {
+    const NetworkBody::Source source = network_.source_of(s);
+    return Config::array({s.origin()->layer.name(), indices_[source.step], source.output});
+  }
+
+  Config tensor(const Symbol& s) const {
+    return {{"class_name", "__keras_tensor__"},
+            {"config", {{"shape", to_config(s.spec().dims)}, {"dtype", std::string(name(s.spec().dtype))}, {"keras_history", place(s)}}}};
+  }
+
+  Config inbound_nodes(const Layer& layer) const {
+    std::vector<std::pair<size_t, Config>> nodes;
+    for (size_t i = 0; i < network_.steps().size(); ++i) {
+      const Symbol::Origin& o = *network_.steps()[i].origin;
+      if (o.layer == layer && !o.inputs.empty()) nodes.emplace_back(indices_[i], node(o));
+    }
+    std::sort(nodes.begin(), nodes.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    Config all = Config::array();
+    for (auto& [index, n] : nodes) all.push_back(std::move(n));
+    return all;
+  }
+
+  Config node(const Symbol::Origin& o) const {
+    Config args = Config::array(), kwargs = Config::object(), list = Config::array();
+    for (const Symbol& s : o.inputs) list.push_back(tensor(s));
+    const std::vector<std::string> names = o.layer.body().call_arguments();
+    if (names.empty()) {
+      args.push_back(list.size() == 1 ? list[0] : list);
+    } else {
+      args.push_back(list[0]);
+      for (size_t i = 1; i < list.size(); ++i) {
+        const std::string& name = names.at(std::min(i, names.size() - 1));
+        if (name.ends_with("..."))
+          kwargs[name.substr(0, name.size() - 3)].push_back(list[i]);
+        else
+          kwargs[name] = list[i];
+      }
+    }
+    for (const auto& [flag, value] : o.flags) kwargs[flag] = value;
+    return {{"args", args}, {"kwargs", kwargs}};
+  }
+
+  const NetworkBody& network_;
+  std::vector<size_t> indices_;
+};
+
+// --- reading -------------------------------------------------------------------------------------------------------------------------
+
+const Config& member(const Config& c, const char* key, const std::string& what) {
+  const auto it = c.is_object() ? c.find(key) : c.end();
+  if (!c.is_object() || it == c.end()) user_error(what, ": the config has no '", key, "'");
+  return *it;
+}
+
+class Reader {
+ public:
+  explicit Reader(const Config& config) : what_("Functional") {
+    for (const Config& object : list(member(config, "layers", what_), "layers")) add(object);
+    // Each round calls what has its inputs; without one that does, the rest waits for itself.
+    size_t waiting = 0;
+    do {
+      const size_t before = waiting;
+      waiting = 0;
+      for (Entry& e : entries_) waiting += advance(e);
+      if (waiting != 0 && waiting == before)
+        user_error(what_, ": the calls of ", waiting, " layers depend on each other or on what is not there");
+    } while (waiting != 0);
+  }
+
+  std::vector<Symbol> symbols(const Config& places, const char* key) const {
+    std::vector<Symbol> all;
+    list(places, key);
+    if (!places.empty() && places[0].is_string()) {
+      all.push_back(symbol(places));
+    } else {
+      for (const Config& p : places) all.push_back(symbol(p));
+    }
+    return all;
+  }
+
+ private:
+  struct Entry {
+    Layer layer;
+    const Config* nodes;
+    std::vector<std::vector<Symbol>> calls;  // the outputs of each
+  };
+
+  const Config& list(const Config& c, const char* key) const {
+    if (!c.is_array()) user_error(what_, ": ", key, " is ", c.type_name(), ", expected a list");
+    return c;
+  }
+
+  void add(const Config& object) {
+    Entry e{deserialize(object), &list(member(object, "inbound_nodes", what_), "inbound_nodes"), {}};
+    if (e.layer.as<InputLayerBody>()) e.calls.push_back({input_symbol(e.layer)});
+    if (!index_.emplace(e.layer.name(), entries_.size()).second) user_error(what_, ": two layers are named '", e.layer.name(), "'");
+    entries_.push_back(std::move(e));
+  }
+
+  // 1 as long as calls are left.
+  size_t advance(Entry& e) const {
+    if (e.layer.as<InputLayerBody>()) return 0;
+    while (e.calls.size() < e.nodes->size()) {
+      const std::optional<Call> call = read_call(e, (*e.nodes)[e.calls.size()]);
+      if (!call) return 1;
+      e.calls.push_back(e.layer(call->inputs, call->flags));
+    }
+    return 0;
+  }
+
+  struct Call {
+    std::vector<Symbol> inputs;
+    CallFlags flags;
+  };
+
+  std::optional<Call> read_call(const Entry& e, const Config& node) const {
+    std::map<std::string, Config> given;  // by argument
+    std::vector<Config> inputs;
+    const std::vector<std::string> names = e.layer.body().call_arguments();
+    const Config& args = list(member(node, "args", e.layer.name()), "args");
+    Call call;
+    for (size_t i = 0; i < args.size(); ++i) {
+      if (names.empty()) {
+        collect(args[i], inputs);
+      } else {
+        if (i >= names.size()) user_error("layer '", e.layer.name(), "': takes ", names.size(), " arguments, got ", args.size());
+        given[names[i]] = args[i];
+      }
+    }
+    const Config& kwargs = member(node, "kwargs", e.layer.name());
+    if (!kwargs.is_object()) user_error("layer '", e.layer.name(), "': kwargs is ", kwargs.type_name(), ", expected an object");
+    for (const auto& [key, value] : kwargs.items()) {
+      if (value.is_null()) continue;
+      const auto name = std::find_if(names.begin(), names.end(), [&, k = key](const std::string& n) { return n == k || n == k + "..."; });
+      if (value.is_boolean())
+        call.flags[key] = value.get<bool>();
+      else if (name != names.end())
+        given[*name] = value;
+      else
+        user_error("layer '", e.layer.name(), "': the argument '", key, "' of its call is not supported");
+    }
+    // One that is left out before one that is given is the same as the one before it.
+    for (size_t i = 0, left = given.size(); i < names.size() && left > 0; ++i) {
+      const auto it = given.find(names[i]);
+      if (it != given.end()) {
+        collect(it->second, inputs);
+        --left;
+      } else {
+        if (inputs.empty()) user_error("layer '", e.layer.name(), "': its call has no '", names[i], "'");
+        inputs.push_back(inputs.back());
+      }
+    }
+    for (const Config& place : inputs) {
+      const Symbol* s = find(place);
+      if (!s) return {};
+      call.inputs.push_back(*s);
+    }
+    return call;
+  }
+
+  // The places of the tensors in an argument, which may be a list of them.
+  void collect(const Config& argument, std::vector<Config>& places) const {
+    if (argument.is_array()) {
+      for (const Config& c : argument) collect(c, places);
+    } else if (!argument.is_null()) {
+      places.push_back(member(member(argument, "config", what_), "keras_history", what_));
+    }
+  }
+
+  // Null when that call was not made yet.
+  const Symbol* find(const Config& place) const {
+    const bool good =
+        place.is_array() && place.size() == 3 && place[0].is_string() && place[1].is_number_unsigned() && place[2].is_number_unsigned();
+    if (!good) user_error(what_, ": a tensor is at ", place.dump().substr(0, 60), ", expected [layer, call, output]");
+    const auto it = index_.find(place[0].get<std::string>());
+    if (it == index_.end()) user_error(what_, ": no layer is named ", place[0].dump());
+    const Entry& e = entries_[it->second];
+    const auto call = place[1].get<size_t>(), output = place[2].get<size_t>();
+    if (call >= e.calls.size()) return nullptr;
+    if (output >= e.calls[call].size())
+      user_error(what_, ": layer ", place[0].dump(), " has ", e.calls[call].size(), " outputs, number ", output, " is asked for");
+    return &e.calls[call][output];
+  }
+
+  Symbol symbol(const Config& place) const {
+    if (const Symbol* s = find(place)) return *s;
+    user_error(what_, ": there is no call ", place.dump());
+  }
+
+  std::string what_;
+  std::vector<Entry> entries_;
+  std::map<std::string, size_t> index_;
+};
+
+Layer functional_from(const Config& config) {
+  const Reader reader(config);
+  return Network(reader.symbols(member(config, "input_layers", "Functional"), "input_layers"),
+                 reader.symbols(member(config, "output_layers", "Functional"), "output_layers"));
+}
+
+Layer sequential_from(const Config& config) {
+  const Config& objects = member(config, "layers", "Sequential");
+  if (!objects.is_array()) user_error("Sequential: layers is ", objects.type_name(), ", expected a list");
+  std::vector<Layer> layers;
+  for (const Config& object : objects) layers.push_back(deserialize(object));
+  Dims shape;
+  FieldReader reader("Sequential", config);
+  if (const auto it = config.find("build_input_shape"); it != config.end() && it->is_array()) reader("build_input_shape", shape);
+  if (!shape.empty() && !layers.empty() && !layers.front().as<InputLayerBody>())
+    layers.insert(layers.begin(), Input(Dims(shape.begin() + 1, shape.end())));
+  return Network::sequential(std::move(layers));
+}
+
+}  // namespace
+
+Config NetworkBody::config() const {
+  FieldWriter writer;
+  if (sequential_) {
+    Config objects = Config::array();
+    if (has_graph()) objects.push_back(serialize(inputs_.front()));
+    for (const Layer& layer : layers_) objects.push_back(serialize(layer));
+    writer.fixed("layers", objects);
+    if (has_graph()) writer.fixed("build_input_shape", to_config(inputs_.front().spec().dims));
+  } else {
+    const Writer graph(*this);
+    writer.absent("dtype");
+    writer.fixed("layers", graph.layers());
+    writer.fixed("input_layers", graph.places(inputs_));
+    writer.fixed("output_layers", graph.places(outputs_));
+  }
+  return writer.take();
+}
+
+void register_networks() {
+  register_layer("Functional", &functional_from);
+  register_layer("Model", &functional_from);
+  register_layer("Sequential", &sequential_from);
+}
+
+}  // namespace tandem::nn

@@ -1,0 +1,116 @@
+// Kinds of layers by Keras's class name, and how a config becomes a layer.
+#include <map>
+#include <mutex>
+#include <nlohmann/json.hpp>
+
+#include <tandem/nn/layer.hpp>
+
+#include "base/text.hpp"
+#include "nn/kind.hpp"
+#include "nn/names.hpp"
+
+namespace tandem::nn {
+namespace {
+
+std::mutex& mutex() {
+  static std::mutex m;
+  return m;
+}
+std::map<std::string, LayerMaker>& makers() {
+  static std::map<std::string, LayerMaker> all;
+  return all;
+}
+
+// Ours, once, before the first use.
+void register_own() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    register_core_layers();
+    register_activation_layers();
+    register_regularization_layers();
+    register_reshaping_layers();
+    register_einsum_layers();
+    register_convolution_layers();
+    register_pooling_layers();
+    register_normalization_layers();
+    register_merging_layers();
+    register_recurrent_layers();
+    register_wrapper_layers();
+    register_attention_layers();
+    register_preprocessing_layers();
+    register_augmentation_layers();
+    register_networks();
+  });
+}
+
+// A name, or Keras's form of a policy.
+DType dtype_from(const Config& c, const std::string& what) {
+  const Config* name = &c;
+  if (c.is_object() && c.contains("config") && c["config"].contains("name")) name = &c["config"]["name"];
+  if (!name->is_string()) user_error(what, ": dtype is ", c.dump(), ", expected a name or a policy");
+  const auto dtype = parse_dtype(name->get<std::string>());
+  if (!dtype)
+    user_error(what, ": unknown dtype ", name->dump(), "\n  hint: layers have one dtype; mixed policies belong to the whole model");
+  return *dtype;
+}
+
+}  // namespace
+
+void register_layer(const std::string& class_name, LayerMaker maker) {
+  std::lock_guard guard(mutex());
+  makers()[class_name] = maker;
+}
+
+Layer layer_from_config(const std::string& class_name, const Config& config) {
+  register_own();
+  LayerMaker maker = nullptr;
+  {
+    std::lock_guard guard(mutex());
+    const auto it = makers().find(class_name);
+    if (it != makers().end()) maker = it->second;
+  }
+  if (!maker) {
+    std::vector<std::string> known;
+    {
+      std::lock_guard guard(mutex());
+      for (const auto& [name, m] : makers()) known.push_back(name);
+    }
+    unknown_name("layer", class_name, known);
+  }
+  if (!config.is_object()) user_error(class_name, ": the config is ", config.type_name(), ", expected an object");
+  Layer layer = maker(config);
+  LayerBody& body = layer.body();
+  if (const auto name = config.find("name"); name != config.end() && name->is_string()) body.name_ = name->get<std::string>();
+  if (const auto dtype = config.find("dtype"); dtype != config.end() && !dtype->is_null()) body.dtype_ = dtype_from(*dtype, class_name);
+  if (const auto r = config.find("activity_regularizer"); r != config.end()) body.activity_regularizer_ = Regularizer::from_config(*r);
+  if (const auto t = config.find("trainable"); t != config.end() && t->is_boolean() && !t->get<bool>()) layer.set_trainable(false);
+  return layer;
+}
+
+Config serialize(const Layer& layer) {
+  const std::string name = layer.class_name();
+  register_own();
+  return {{"module", name == "Functional"   ? "keras.src.models.functional"
+                     : name == "Sequential" ? "keras"
+                                            : "keras.layers"},
+          {"class_name", name},
+          {"config", layer.config()},
+          {"registered_name", name == "Functional" ? Config(name) : Config()}};
+}
+
+Layer deserialize(const Config& object) {
+  // Files come from anywhere, and each level takes a piece of the stack.
+  constexpr int kDeepest = 64;
+  static thread_local int depth = 0;
+  struct Level {
+    Level() { ++depth; }
+    ~Level() { --depth; }
+  } level;
+  if (depth > kDeepest) user_error("layers are nested more than ", kDeepest, " deep");
+  const auto name = object.is_object() ? object.find("class_name") : object.end();
+  if (!object.is_object() || name == object.end() || !name->is_string() || !object.contains("config"))
+    user_error("a layer's config needs a class_name and a config, got ", object.dump().substr(0, 60));
+  return layer_from_config(name->get<std::string>(), object["config"]);
+}
+
+}  // namespace tandem::nn

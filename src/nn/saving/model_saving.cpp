@@ -1,0 +1,88 @@
+// Model to and from files.
+#include <nlohmann/json.hpp>
+
+#include <tandem/nn/model.hpp>
+
+#include "base/text.hpp"
+#include "nn/network.hpp"
+#include "nn/saving/keras_file.hpp"
+#include "nn/saving/loading.hpp"
+#include "nn/saving/weights_tree.hpp"
+
+namespace tandem::nn {
+namespace {
+
+constexpr char kCompileConfig[] = "compile_config";
+
+void expect_built(const Model& model, const char* what) {
+  if (!model.built() && !model.as<NetworkBody>()->has_graph())
+    user_error(what, ": model '", model.name(), "' has no weights yet, since the shape of its input is not known",
+               "\n  hint: begin it with Input({…}), or call it once");
+}
+
+const Optimizer* optimizer_of(const Model& model) { return model.compiled() ? &model.optimizer() : nullptr; }
+
+Model model_from(const Config& config, uint64_t weight_bytes) {
+  const LoadingScope loading(weight_bytes);
+  const Layer layer = deserialize(config);
+  if (!layer.as<NetworkBody>()) user_error("it is a ", layer.class_name(), ", not a model");
+  return Model(Network(layer));
+}
+
+// A file that was saved before the first step has no state but the step's number and the learning rate.
+bool is_untrained(const io::Hdf5Group& weights, const Optimizer& optimizer) {
+  constexpr size_t kHead = 2;
+  const io::Hdf5Group* vars = weights.find("optimizer/vars");
+  return !vars || (vars->datasets.size() <= kHead && optimizer.variables().size() > kHead);
+}
+
+// What goes wrong while a config is read names the file and the part of it.
+template <class Call> auto reading(const std::filesystem::path& path, const char* part, const char* hint, Call call) {
+  const auto named = [&](const char* what) { return cat(path.string(), ": ", part, ": ", what, hint); };
+  try {
+    return call();
+  } catch (const UserError& e) {
+    throw UserError(named(e.what()));
+  } catch (const ResourceError& e) {
+    throw ResourceError(named(e.what()));
+  } catch (const nlohmann::json::exception& e) {
+    throw UserError(named(e.what()));
+  }
+}
+
+}  // namespace
+
+void Model::save(const std::filesystem::path& path) const {
+  expect_built(*this, "save");
+  Config config = serialize(*this);
+  if (compiled()) config[kCompileConfig] = compile_config();
+  write_keras_file(path, config, weights_tree(*this, optimizer_of(*this)));
+}
+
+void Model::save_weights(const std::filesystem::path& path) const {
+  expect_built(*this, "save_weights");
+  write_weights_file(path, weights_tree(*this, optimizer_of(*this)));
+}
+
+void Model::load_weights(const std::filesystem::path& path) const {
+  expect_built(*this, "load_weights");
+  assign_weights(read_weights_file(path), path.string(), *this, optimizer_of(*this), OptimizerState::IfItFits);
+}
+
+Model Model::load(const std::filesystem::path& path, const LoadOptions& options) {
+  if (!path.filename().string().ends_with(".keras")) user_error("load: the name of a model's file ends in .keras, got ", path.string());
+  const KerasFile file = read_keras_file(path);
+  Model model = reading(path, "config.json", "", [&] { return model_from(file.config, file.weight_bytes); });
+  const Optimizer* optimizer = nullptr;
+  if (const auto found = file.config.find(kCompileConfig);
+      options.compile && found != file.config.end() && !found->is_null() && !found->empty())
+    reading(path, kCompileConfig, "\n  hint: load with {.compile = false} leaves it out", [&] {
+      model.compile_from_config(*found);
+      model.optimizer().build(model.trainable_weights());
+      if (!is_untrained(file.weights, model.optimizer())) optimizer = &model.optimizer();
+    });
+  assign_weights(file.weights, path.string(), model, optimizer, OptimizerState::Required);
+  return model;
+}
+
+}  // namespace tandem::nn

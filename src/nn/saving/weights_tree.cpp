@@ -1,0 +1,142 @@
+#include "nn/saving/weights_tree.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include "base/text.hpp"
+
+namespace tandem::nn {
+namespace {
+
+std::string join(const std::string& path, const std::string& name) { return path.empty() ? name : path + "/" + name; }
+
+// Keras goes through attributes by name, those with an underscore last; of a network through its layers first. It matters where one
+// layer is reached twice: the first way to it is the one that counts.
+std::vector<LayerBody::Child> in_order_of_visit(const LayerBody& body) {
+  std::vector<LayerBody::Child> children = body.children();
+  const auto key = [](const LayerBody::Child& c) {
+    const bool of_network = c.attribute.starts_with("layers/");
+    return of_network ? "" : c.attribute.starts_with("_") ? "~" + c.attribute : c.attribute;
+  };
+  std::stable_sort(children.begin(), children.end(), [&](const auto& a, const auto& b) { return key(a) < key(b); });
+  return children;
+}
+
+using Visit = std::function<void(const std::string& path, const Layer& layer)>;
+
+void walk(const Layer& layer, const std::string& path, std::set<const LayerBody*>& seen, const Visit& visit) {
+  if (!seen.insert(&layer.body()).second) return;
+  visit(path, layer);
+  for (const LayerBody::Child& child : in_order_of_visit(layer.body())) walk(child.layer, join(path, child.attribute), seen, visit);
+}
+
+void walk(const Layer& model, const Visit& visit) {
+  std::set<const LayerBody*> seen;
+  walk(model, "", seen, visit);
+}
+
+void put(io::Hdf5Group& tree, const std::string& path, const std::string& name, const std::vector<Variable>& variables) {
+  io::Hdf5Group& vars = tree.at(join(path, "vars"));
+  vars.attributes["name"] = name;
+  for (size_t i = 0; i < variables.size(); ++i) vars.datasets[std::to_string(i)] = variables[i].value();
+}
+
+// What a file and a model have for each other, found before anything is changed.
+class Match {
+ public:
+  explicit Match(const io::Hdf5Group& file) : file_(file) {}
+
+  void take(const std::string& path, const std::string& what, const std::vector<Variable>& variables) {
+    const std::string vars = join(path, "vars");
+    taken_.insert(vars);
+    const io::Hdf5Group* group = file_.find(vars);
+    const size_t count = group ? group->datasets.size() : 0;
+    if (count != variables.size()) {
+      differ(vars, " (", what, "): ", variables.size(), " weights in the model, ", count, " in the file", count == 0 ? beside(path) : "");
+      return;
+    }
+    for (size_t i = 0; i < count; ++i) {
+      const auto found = group->datasets.find(std::to_string(i));
+      const std::string place = join(vars, std::to_string(i));
+      if (found == group->datasets.end())
+        differ(place, " (", what, "): ", variables[i].name(), " is not in the file");
+      else if (!(found->second.shape() == variables[i].shape()))
+        differ(place, " (", variables[i].name(), " of ", what, "): ", variables[i].shape(), " in the model, ", found->second.shape(),
+               " in the file");
+      else
+        pairs_.emplace_back(variables[i], found->second);
+    }
+  }
+
+  // What nobody took. The state of random numbers has its own place in other versions' files and is not a weight.
+  void look_for_more(const io::Hdf5Group& group, const std::string& path) {
+    if (!group.datasets.empty() && !taken_.contains(path) && path.find("seed_generator") == std::string::npos)
+      differ(path, ": no such layer in the model, ", group.datasets.size(), " weights in the file");
+    for (const auto& [name, child] : group.groups) look_for_more(child, join(path, name));
+  }
+
+  const std::vector<std::string>& differences() const { return differences_; }
+  void assign() const {
+    for (const auto& [variable, value] : pairs_) variable.assign(value);
+  }
+
+ private:
+  template <class... T> void differ(const T&... parts) { differences_.push_back(cat(parts...)); }
+
+  // The groups next to one that is missing.
+  std::string beside(const std::string& path) const {
+    const size_t slash = path.rfind('/');
+    const std::string parent = slash == std::string::npos ? "" : path.substr(0, slash);
+    const io::Hdf5Group* group = file_.find(parent);
+    if (!group || file_.find(path)) return "";
+    std::string names;
+    for (const auto& [name, child] : group->groups) names += (names.empty() ? "" : ", ") + name;
+    return cat("; ", parent, " has ", names.empty() ? "nothing" : names.substr(0, 200));
+  }
+
+  const io::Hdf5Group& file_;
+  std::set<std::string> taken_;
+  std::vector<std::pair<Variable, Tensor>> pairs_;
+  std::vector<std::string> differences_;
+};
+
+[[noreturn]] void refuse(const std::string& label, const std::string& whom, const std::vector<std::string>& differences) {
+  constexpr size_t kMost = 8;
+  std::string lines;
+  for (size_t i = 0; i < std::min(kMost, differences.size()); ++i) lines += "\n  " + differences[i];
+  if (differences.size() > kMost) lines += cat("\n  … and ", differences.size() - kMost, " more");
+  user_error(label, ": the weights do not fit ", whom, lines);
+}
+
+std::string described(const Layer& layer) { return cat(layer.class_name(), " '", layer.name(), "'"); }
+
+}  // namespace
+
+io::Hdf5Group weights_tree(const Layer& model, const Optimizer* optimizer) {
+  io::Hdf5Group tree;
+  walk(model, [&](const std::string& path, const Layer& layer) { put(tree, path, layer.name(), layer.body().own_weights()); });
+  if (optimizer) put(tree, "optimizer", optimizer->name(), optimizer->variables());
+  return tree;
+}
+
+bool assign_weights(const io::Hdf5Group& file, const std::string& label, const Layer& model, const Optimizer* optimizer,
+                    OptimizerState state) {
+  Match weights(file);
+  walk(model, [&](const std::string& path, const Layer& layer) { weights.take(path, described(layer), layer.body().own_weights()); });
+  if (const io::Hdf5Group* layers = file.find("layers")) weights.look_for_more(*layers, "layers");
+  if (!weights.differences().empty()) refuse(label, described(model), weights.differences());
+
+  Match slots(file);
+  bool takes_state = false;
+  if (optimizer && file.find("optimizer/vars")) {
+    slots.take("optimizer", cat("optimizer '", optimizer->name(), "'"), optimizer->variables());
+    takes_state = slots.differences().empty();
+    if (!takes_state && state == OptimizerState::Required) refuse(label, "the optimizer", slots.differences());
+  }
+  weights.assign();
+  if (takes_state) slots.assign();
+  return takes_state;
+}
+
+}  // namespace tandem::nn

@@ -1,0 +1,23 @@
+// The weights of a model as the tree of groups that Keras keeps them in: layers/<class>_<n>/…/vars/<i>, and optimizer/vars/<i>.
+#pragma once
+#include <string>
+
+#include <tandem/nn/layer.hpp>
+#include <tandem/nn/optimizers.hpp>
+
+#include "io/hdf5.hpp"
+
+namespace tandem::nn {
+
+io::Hdf5Group weights_tree(const Layer& model, const Optimizer* optimizer);
+
+// Whether the state of the optimizer has to fit as well, as it does when the optimizer came with the file, or is left as it was when
+// it does not: the file may come from a model that was trained in another way.
+enum class OptimizerState : uint8_t { Required, IfItFits };
+
+// Either all weights are assigned, or none and a UserError lists what does not fit, by path and with both shapes. `label` begins it.
+// Returns whether the optimizer's state was taken.
+bool assign_weights(const io::Hdf5Group& file, const std::string& label, const Layer& model, const Optimizer* optimizer,
+                    OptimizerState state);
+
+}  // namespace tandem::nn

@@ -1,0 +1,207 @@
+// Learning-rate schedules: one row a kind, with Keras's formulas.
+#include <tandem/nn/schedules.hpp>
+
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <numbers>
+
+#include <tandem/ops.hpp>
+
+#include "base/text.hpp"
+#include "nn/names.hpp"
+
+namespace tandem::nn {
+
+struct Schedule::Impl {
+  std::string class_name;
+  Config config;
+  Formula formula;
+};
+
+namespace {
+
+double number(const Config& c, const char* key) { return c[key].get<double>(); }
+float single(const Config& c, const char* key) { return static_cast<float>(number(c, key)); }
+
+Tensor fraction(const Tensor& step, const Config& c) {
+  const Tensor p = step / single(c, "decay_steps");
+  return c["staircase"].get<bool>() ? floor(p) : p;
+}
+
+Tensor exponential(const Tensor& step, const Config& c) {
+  return number(c, "initial_learning_rate") * power(Tensor::scalar(single(c, "decay_rate")), fraction(step, c));
+}
+Tensor inverse_time(const Tensor& step, const Config& c) {
+  return number(c, "initial_learning_rate") / (1 + number(c, "decay_rate") * fraction(step, c));
+}
+
+Tensor piecewise(const Tensor& step, const Config& c) {
+  const auto boundaries = c["boundaries"].get<std::vector<double>>(), values = c["values"].get<std::vector<double>>();
+  Tensor rate = Tensor::scalar(static_cast<float>(values.back()));
+  for (size_t i = boundaries.size(); i-- > 0;) rate = where(step <= boundaries[i], static_cast<float>(values[i]), rate);
+  return rate;
+}
+
+Tensor polynomial(const Tensor& step, const Config& c) {
+  const double start = number(c, "initial_learning_rate"), end = number(c, "end_learning_rate"), steps = number(c, "decay_steps");
+  Tensor p;
+  if (c["cycle"].get<bool>())
+    p = step / (steps * where(step == 0, 1.0f, ceil(step / steps)));
+  else
+    p = minimum(step, steps) / steps;
+  return (start - end) * power(1 - p, number(c, "power")) + end;
+}
+
+Tensor cosine_of(const Tensor& completed) { return 0.5 * (1 + cos(std::numbers::pi * completed)); }
+
+Tensor cosine(const Tensor& step, const Config& c) {
+  const double start = number(c, "initial_learning_rate"), steps = number(c, "decay_steps"), alpha = number(c, "alpha");
+  const auto decayed = [&](const Tensor& s, double from) { return from * ((1 - alpha) * cosine_of(s / steps) + alpha); };
+  if (c["warmup_target"].is_null()) return decayed(minimum(step, steps), start);
+  const double target = number(c, "warmup_target"), warmup = number(c, "warmup_steps");
+  const Tensor s = minimum(step, steps + warmup);
+  if (warmup == 0) return decayed(s, target);
+  return where(s < warmup, (target - start) * (s / warmup) + start, decayed(s - warmup, target));
+}
+
+// Loshchilov and Hutter, "SGDR: stochastic gradient descent with warm restarts", 2017.
+Tensor cosine_restarts(const Tensor& step, const Config& c) {
+  const double t_mul = number(c, "t_mul"), alpha = number(c, "alpha");
+  Tensor completed = step / number(c, "first_decay_steps"), restart;
+  if (t_mul == 1) {
+    restart = floor(completed);
+    completed = completed - restart;
+  } else {
+    restart = floor(log(1 - completed * (1 - t_mul)) / log(Tensor::scalar(static_cast<float>(t_mul))));
+    const Tensor factor = power(Tensor::scalar(static_cast<float>(t_mul)), restart);
+    completed = (completed - (1 - factor) / (1 - t_mul)) / factor;
+  }
+  const Tensor decayed = power(Tensor::scalar(single(c, "m_mul")), restart) * cosine_of(completed);
+  return number(c, "initial_learning_rate") * ((1 - alpha) * decayed + alpha);
+}
+
+struct Kind {
+  const char* class_name;
+  Config defaults;       // null: must be given
+  const char* positive;  // the key that must be above 0
+  Tensor (*formula)(const Tensor& step, const Config& config);
+};
+
+const std::vector<Kind>& kinds() {
+  static const std::vector<Kind> table{
+      {"ExponentialDecay",
+       Config{{"initial_learning_rate", nullptr},
+              {"decay_steps", nullptr},
+              {"decay_rate", nullptr},
+              {"staircase", false},
+              {"name", "ExponentialDecay"}},
+       "decay_steps", exponential},
+      {"PiecewiseConstantDecay", Config{{"boundaries", nullptr}, {"values", nullptr}, {"name", "PiecewiseConstant"}}, nullptr, piecewise},
+      {"PolynomialDecay",
+       Config{{"initial_learning_rate", nullptr},
+              {"decay_steps", nullptr},
+              {"end_learning_rate", 0.0001},
+              {"power", 1.0},
+              {"cycle", false},
+              {"name", "PolynomialDecay"}},
+       "decay_steps", polynomial},
+      {"InverseTimeDecay",
+       Config{{"initial_learning_rate", nullptr},
+              {"decay_steps", nullptr},
+              {"decay_rate", nullptr},
+              {"staircase", false},
+              {"name", "InverseTimeDecay"}},
+       "decay_steps", inverse_time},
+      {"CosineDecay",
+       Config{{"initial_learning_rate", nullptr},
+              {"decay_steps", nullptr},
+              {"alpha", 0.0},
+              {"name", "CosineDecay"},
+              {"warmup_target", nullptr},
+              {"warmup_steps", 0}},
+       "decay_steps", cosine},
+      {"CosineDecayRestarts",
+       Config{{"initial_learning_rate", nullptr},
+              {"first_decay_steps", nullptr},
+              {"t_mul", 2.0},
+              {"m_mul", 1.0},
+              {"alpha", 0.0},
+              {"name", "SGDRDecay"}},
+       "first_decay_steps", cosine_restarts},
+  };
+  return table;
+}
+
+const Kind& kind_of(const std::string& class_name) {
+  std::vector<std::string> known;
+  for (const Kind& k : kinds()) {
+    if (class_name == k.class_name) return k;
+    known.emplace_back(k.class_name);
+  }
+  unknown_name("learning-rate schedule", class_name, known);
+}
+
+Config checked(const Kind& kind, const Config& given) {
+  Config config = kind.defaults;
+  for (const auto& [key, value] : given.items()) {
+    if (!config.contains(key)) user_error("schedule ", kind.class_name, ": cannot be made with ", key, " = ", value.dump());
+    config[key] = value;
+  }
+  for (const auto& [key, value] : config.items())
+    if (value.is_null() && key != "warmup_target") user_error("schedule ", kind.class_name, ": needs ", key);
+  if (kind.positive && !(number(config, kind.positive) > 0))
+    user_error("schedule ", kind.class_name, ": ", kind.positive, " is ", number(config, kind.positive), ", it must be above 0");
+  if (kind.formula == piecewise && config["boundaries"].size() + 1 != config["values"].size())
+    user_error("schedule ", kind.class_name, ": ", config["boundaries"].size(), " boundaries go with ", config["boundaries"].size() + 1,
+               " values, there are ", config["values"].size());
+  return config;
+}
+
+}  // namespace
+
+Schedule::Schedule(std::string class_name, const Config& config) {
+  const Kind& kind = kind_of(class_name);
+  Config own = checked(kind, config);
+  impl_ = std::make_shared<Impl>(Impl{std::move(class_name), own, [f = kind.formula, own](const Tensor& step) { return f(step, own); }});
+}
+Schedule::Schedule(Formula formula) : impl_(std::make_shared<Impl>(Impl{"", Config::object(), std::move(formula)})) {}
+
+const std::string& Schedule::class_name() const { return impl_->class_name; }
+const Config& Schedule::config() const { return impl_->config; }
+Tensor Schedule::operator()(const Tensor& step) const { return impl_->formula(step.cast(DType::F32)); }
+
+Schedule ExponentialDecay(double rate, double steps, double decay_rate, bool staircase) {
+  return {"ExponentialDecay",
+          {{"initial_learning_rate", rate}, {"decay_steps", steps}, {"decay_rate", decay_rate}, {"staircase", staircase}}};
+}
+Schedule PiecewiseConstantDecay(const std::vector<double>& boundaries, const std::vector<double>& values) {
+  return {"PiecewiseConstantDecay", {{"boundaries", boundaries}, {"values", values}}};
+}
+Schedule PolynomialDecay(double rate, double steps, const PolynomialDecayOptions& o) {
+  return {"PolynomialDecay",
+          {{"initial_learning_rate", rate},
+           {"decay_steps", steps},
+           {"end_learning_rate", o.end_learning_rate},
+           {"power", o.power},
+           {"cycle", o.cycle}}};
+}
+Schedule InverseTimeDecay(double rate, double steps, double decay_rate, bool staircase) {
+  return {"InverseTimeDecay",
+          {{"initial_learning_rate", rate}, {"decay_steps", steps}, {"decay_rate", decay_rate}, {"staircase", staircase}}};
+}
+Schedule CosineDecay(double rate, double steps, const CosineDecayOptions& o) {
+  const Config target = o.warmup_target ? Config(*o.warmup_target) : Config();
+  return {"CosineDecay",
+          {{"initial_learning_rate", rate},
+           {"decay_steps", steps},
+           {"alpha", o.alpha},
+           {"warmup_target", target},
+           {"warmup_steps", o.warmup_steps}}};
+}
+Schedule CosineDecayRestarts(double rate, double first_steps, const CosineDecayRestartsOptions& o) {
+  return {
+      "CosineDecayRestarts",
+      {{"initial_learning_rate", rate}, {"first_decay_steps", first_steps}, {"t_mul", o.t_mul}, {"m_mul", o.m_mul}, {"alpha", o.alpha}}};
+}
+
+}  // namespace tandem::nn

@@ -1,0 +1,43 @@
+// Symbols: how a call of a layer on them becomes a place in a graph.
+#include <nlohmann/json.hpp>
+
+#include <tandem/nn/layer.hpp>
+#include <tandem/nn/layers/core.hpp>
+
+#include "base/text.hpp"
+
+namespace tandem::nn {
+
+std::vector<Symbol> Layer::operator()(const std::vector<Symbol>& inputs, const CallFlags& flags, Where where) const {
+  if (inputs.empty()) user_error("layer '", name(), "' (", class_name(), ") is called without inputs");
+  std::vector<Spec> specs;
+  for (const Symbol& s : inputs) specs.push_back(s.spec());
+  build(specs, where);
+  // Traced for the types of its outputs only.
+  const FlatCallable body([&](const std::vector<Tensor>& in) { return (*this)(in, Pass{.flags = flags}, where); }, {.name = name()});
+  const std::vector<Spec> outputs = body.result_specs(specs);
+  const auto origin = std::make_shared<const Symbol::Origin>(Symbol::Origin{*this, inputs, flags, this->body().call_count_++});
+  std::vector<Symbol> symbols;
+  for (size_t i = 0; i < outputs.size(); ++i) symbols.emplace_back(outputs[i], origin, i);
+  return symbols;
+}
+
+Symbol Layer::operator()(const Symbol& x, const CallFlags& flags, Where where) const {
+  const std::vector<Symbol> results = (*this)(std::vector{x}, flags, where);
+  if (results.size() != 1)
+    user_error("layer '", name(), "' (", class_name(), ") gives ", results.size(), " outputs\n  hint: call it with a list of inputs");
+  return results.front();
+}
+
+Symbol::operator Layer() const {
+  if (!is_input())
+    user_error("a result of layer '", origin_->layer.name(), "' is used where a layer is expected\n  hint: only an Input can be");
+  return origin_->layer;
+}
+
+Symbol Input(const DimList& shape, DType dtype, const std::string& name) {
+  const InputLayer layer(shape, {.dtype = dtype, .name = name});
+  return layer.symbol();
+}
+
+}  // namespace tandem::nn

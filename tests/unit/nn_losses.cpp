@@ -1,0 +1,78 @@
+#include <tandem/nn/losses.hpp>
+
+#include <tandem/ops.hpp>
+#include <tandem/tape.hpp>
+#include <tandem/variable.hpp>
+
+#include "nn_training_support.hpp"
+
+namespace tandem::nn {
+namespace {
+
+TEST(Losses, AreKerass) {
+  ASSERT_GT(stored()["losses"].size(), 30u);
+  for (const Config& c : stored()["losses"]) {
+    const std::string name = c["class"].get<std::string>() + c["config"].dump();
+    const Tensor y = tensor(c["y_true"]), p = tensor(c["y_pred"]), weight = tensor(c["weight"]);
+    for (const char* reduction : {"sum_over_batch_size", "sum", "none", "mean_with_sample_weight"}) {
+      Config config = c["config"];
+      config["reduction"] = reduction;
+      const Loss loss = Loss::from_config(c["class"], config);
+      expect_near(loss(y, p), c[reduction], 2e-6, name + " " + reduction);
+      const std::string weighted = std::string("weighted_") + reduction;
+      if (c.contains(weighted)) expect_near(loss(y, p, weight), c[weighted], 2e-6, name + " " + weighted);
+    }
+  }
+}
+
+TEST(Losses, ByName) {
+  EXPECT_EQ(Loss("mse").class_name(), "MeanSquaredError");
+  EXPECT_EQ(Loss("mse").serialize(), "mse");
+  EXPECT_EQ(Loss("MeanSquaredError").name(), "mean_squared_error");
+  EXPECT_EQ(losses::Huber(2.0).config(), Config({{"name", "huber_loss"}, {"reduction", "sum_over_batch_size"}, {"delta", 2.0}}));
+  const Loss made = losses::SparseCategoricalCrossentropy({.from_logits = true, .ignore_class = 3});
+  EXPECT_EQ(Loss::deserialize(made.serialize()).config(), made.config());
+  EXPECT_EQ(Loss("crossentropy").resolved({8}, {8, 1}).class_name(), "BinaryCrossentropy");
+  EXPECT_EQ(Loss("crossentropy").resolved({8}, {8, 5}).class_name(), "SparseCategoricalCrossentropy");
+  EXPECT_EQ(Loss("crossentropy").resolved({8, 5}, {8, 5}).class_name(), "CategoricalCrossentropy");
+}
+
+template <class F> std::string message(F f) {
+  try {
+    f();
+  } catch (const UserError& e) {
+    return e.what();
+  }
+  return "nothing was thrown";
+}
+
+TEST(Losses, Mistakes) {
+  EXPECT_EQ(message([] { Loss("mean_squared_eror"); }),
+            "unknown loss 'mean_squared_eror'\n  hint: did you mean mean_squared_error or MeanSquaredError?");
+  const Tensor classes = Tensor::of({1, 2}), rows = Tensor::ones({2, 3});
+  EXPECT_EQ(message([&] { Loss("categorical_crossentropy")(classes, rows); }),
+            "loss categorical_crossentropy: targets are int32[2], predictions are float32[2,3]"
+            "\n  hint: class numbers go with sparse_categorical_crossentropy, one-hot rows with categorical_crossentropy");
+  EXPECT_EQ(
+      message([&] { Loss("sparse_categorical_crossentropy")(rows, rows); }),
+      "loss sparse_categorical_crossentropy: targets are float32[2,3], predictions are float32[2,3]: there must be one class number for "
+      "each row of predictions\n  hint: one-hot targets go with categorical_crossentropy");
+  EXPECT_EQ(message([] { Loss::from_config("Huber", {{"delt", 1.0}}); }), "loss Huber: cannot be made with delt = 1.0");
+  EXPECT_EQ(message([] { Loss::from_config("Huber", {{"reduction", "max"}}); }),
+            R"(loss: reduction "max" is none of "sum_over_batch_size", "mean", "sum", "none", "mean_with_sample_weight")");
+}
+
+// A masked value counts as if it were not there.
+TEST(Losses, Masks) {
+  const Tensor y = Tensor::of({{0.f}, {0.f}, {0.f}}), p = Tensor::of({{1.f}, {2.f}, {5.f}});
+  EXPECT_FLOAT_EQ(Loss("mse")(y, p, {}, Tensor::from(std::vector<bool>{true, true, false}, {3})).item<float>(), 2.5f);
+}
+
+TEST(Losses, OwnFormula) {
+  const Loss cubic("cubic", [](const Tensor& y, const Tensor& p) { return mean(power(absolute(y - p), 3), -1); });
+  EXPECT_FLOAT_EQ(cubic(Tensor::of({{0.f}, {0.f}}), Tensor::of({{1.f}, {2.f}})).item<float>(), 4.5f);
+  EXPECT_EQ(message([&] { cubic.serialize(); }), "loss cubic: is a formula of the program's own, which a file cannot keep");
+}
+
+}  // namespace
+}  // namespace tandem::nn

@@ -1,0 +1,260 @@
+// Files that Keras 3.15 wrote (tools/keras/files.py) are loaded, used, saved again and trained on; then what is our own.
+#include <cmath>
+
+#include "nn/saving/weights_tree.hpp"
+#include "nn_saving_support.hpp"
+
+namespace tandem::nn {
+namespace {
+
+void expect_close(const Tensor& ours, const Tensor& theirs, const std::string& what) {
+  const std::vector<float> a = ours.to_vector<float>(), b = theirs.to_vector<float>();
+  ASSERT_EQ(a.size(), b.size()) << what;
+  float largest = 1e-6f;
+  for (const float x : b) largest = std::max(largest, std::abs(x));
+  for (size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 2e-4f * largest) << what << " at " << i;
+}
+
+// What may differ: ids of objects, how it was built, the compiler, on which engine Keras made its optimizer.
+bool may_differ(const std::string& path, const Config& value) {
+  return path.ends_with("/shared_object_id") || path.ends_with("/build_config") || path.ends_with("/jit_compile") ||
+         path.ends_with("/optimizer/module") || path.ends_with("/optimizer/registered_name") ||
+         (path.ends_with("/compile_config") && value.empty());
+}
+
+void expect_same(const Config& ours, const Config& theirs, const std::string& path) {
+  if (ours.is_object() && theirs.is_object()) {
+    std::set<std::string> keys;
+    for (const Config* c : {&ours, &theirs})
+      for (const auto& [key, value] : c->items()) keys.insert(key);
+    for (const std::string& key : keys) {
+      const std::string there = path + "/" + key;
+      if (may_differ(there, ours.contains(key) ? ours[key] : theirs[key])) continue;
+      if (ours.contains(key) && theirs.contains(key))
+        expect_same(ours[key], theirs[key], there);
+      else
+        ADD_FAILURE() << there << " is only in " << (ours.contains(key) ? "ours" : "Keras's");
+    }
+  } else if (ours.is_array() && theirs.is_array() && ours.size() == theirs.size()) {
+    for (size_t i = 0; i < ours.size(); ++i) expect_same(ours[i], theirs[i], path + "/" + std::to_string(i));
+  } else if (ours.is_number() && theirs.is_number()) {
+    EXPECT_NEAR(ours.get<double>(), theirs.get<double>(), 1e-6 * std::abs(theirs.get<double>())) << path;
+  } else {
+    EXPECT_EQ(ours, theirs) << path;
+  }
+}
+
+void expect_same_weights(const io::Hdf5Group& ours, const io::Hdf5Group& theirs, const std::string& path) {
+  for (const auto& [name, tensor] : theirs.datasets) {
+    const auto found = ours.datasets.find(name);
+    ASSERT_NE(found, ours.datasets.end()) << path << "/" << name;
+    const Tensor own = is_int(tensor.dtype()) ? found->second.cast(tensor.dtype()) : found->second;  // steps are counted in int32 or int64
+    ASSERT_EQ(own.type_str(), tensor.type_str()) << path << "/" << name;
+    EXPECT_EQ(std::memcmp(own.raw_data(), tensor.raw_data(), byte_size(tensor.shape(), tensor.dtype())), 0) << path << "/" << name;
+  }
+  EXPECT_EQ(ours.datasets.size(), theirs.datasets.size()) << path;
+  for (const auto& [name, group] : theirs.groups)
+    if (const io::Hdf5Group* found = ours.find(name))
+      expect_same_weights(*found, group, path + "/" + name);
+    else if (group.find("vars") && !group.find("vars")->datasets.empty())  // layers without weights may be ours alone or Keras's
+      ADD_FAILURE() << path << "/" << name << " is only in Keras's";
+}
+
+class FromKeras : public testing::TestWithParam<const char*> {
+ protected:
+  std::string name_ = GetParam();
+  std::filesystem::path file_ = stored(name_ + ".keras");
+  io::Hdf5Group data_ = io::read_hdf5(io::read_file(stored(name_ + ".data.h5")), name_);
+  TemporaryFolder folder_;
+
+  void expect_outputs(const Model& model) {
+    const std::vector<Tensor> ours = model.predict_on_batch(tensors(data_, "x")), theirs = tensors(data_, "outputs");
+    ASSERT_EQ(ours.size(), theirs.size());
+    for (size_t i = 0; i < ours.size(); ++i) expect_close(ours[i], theirs[i], "output " + std::to_string(i));
+  }
+};
+
+TEST_P(FromKeras, GivesTheSameOutputs) { expect_outputs(Model::load(file_)); }
+
+TEST_P(FromKeras, IsSavedAsItWas) {
+  const Model model = Model::load(file_);
+  const auto again = folder_ / "again.keras";
+  model.save(again);
+  expect_same(config_in(again), config_in(file_), "");
+  expect_same_weights(read_keras_file(again).weights, read_keras_file(file_).weights, "");
+  expect_outputs(Model::load(again));
+}
+
+TEST_P(FromKeras, TrainsOnFromTheSameState) {
+  const Model model = Model::load(file_);
+  const std::vector<float> theirs = tensors(data_, "losses").front().to_vector<float>();
+  std::vector<float> ours;
+  for (size_t i = 0; i < theirs.size(); ++i)
+    ours.push_back(static_cast<float>(model.train_on_batch(tensors(data_, "x"), tensors(data_, "y")).front().second));
+  expect_close(Tensor::from(ours), Tensor::from(theirs), "losses");
+}
+
+TEST_P(FromKeras, WeightsAlone) {
+  const Model model = Model::load(file_, {.compile = false});
+  const auto weights = folder_ / "a.weights.h5";
+  model.save_weights(weights);
+  for (const Variable& v : model.weights()) v.assign(Tensor::zeros(v.shape(), v.dtype()));
+  model.load_weights(weights);
+  expect_outputs(model);
+  for (const Variable& v : model.weights()) v.assign(Tensor::zeros(v.shape(), v.dtype()));
+  model.load_weights(file_);
+  expect_outputs(model);
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, FromKeras,
+                         testing::Values("mlp", "images", "lines_and_volumes", "recurrent", "transformer", "cross_attention", "graph",
+                                         "shapes_and_activations", "augmented", "precisions", "sgd", "rmsprop_centered", "adagrad", "lion",
+                                         "adafactor", "averaged"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST(FromKeras, EveryStoredFileIsTested) {
+  size_t count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(stored(""))) count += entry.path().extension() == ".keras";
+  EXPECT_EQ(count, 16u);
+}
+
+// --- our own --------------------------------------------------------------------------------------------------------------------------
+
+Model small(const std::string& name = "small") { return Sequential({Input({3}), Dense(4), Dense(2)}, name); }
+
+TEST(Saving, WeightsThatDoNotFitAreAllListedAndNoneIsTaken) {
+  const TemporaryFolder folder;
+  const auto file = folder / "a.weights.h5";
+  Sequential({Input({3}), Dense(5), Dense(2), Dense(7)}).save_weights(file);
+  const Model model = small();
+  const std::vector<float> before = model.weights()[0].value().to_vector<float>();
+  const std::string first = model.layers()[0].name(), second = model.layers()[1].name();
+  EXPECT_EQ(without_name(error_of([&] { model.load_weights(file); }), file),
+            "the weights do not fit Sequential 'small'"
+            "\n  layers/dense/vars/0 (" +
+                first + "/kernel of Dense '" + first +
+                "'): [3,4] in the model, [3,5] in the file"
+                "\n  layers/dense/vars/1 (" +
+                first + "/bias of Dense '" + first +
+                "'): [4] in the model, [5] in the file"
+                "\n  layers/dense_1/vars/0 (" +
+                second + "/kernel of Dense '" + second +
+                "'): [4,2] in the model, [5,2] in the file"
+                "\n  layers/dense_2/vars: no such layer in the model, 2 weights in the file");
+  EXPECT_EQ(model.weights()[0].value().to_vector<float>(), before);
+}
+
+TEST(Saving, ALayerThatIsMissingInTheFile) {
+  const TemporaryFolder folder;
+  const auto file = folder / "a.weights.h5";
+  Sequential({Input({3}), Dense(4)}).save_weights(file);
+  const Model model = small();
+  const std::string name = model.layers()[1].name();
+  EXPECT_EQ(without_name(error_of([&] { model.load_weights(file); }), file),
+            "the weights do not fit Sequential 'small'"
+            "\n  layers/dense_1/vars (Dense '" +
+                name + "'): 2 weights in the model, 0 in the file; layers has dense");
+}
+
+TEST(Saving, NamesOfFiles) {
+  const Model model = small();
+  EXPECT_EQ(error_of([&] { model.save("model.h5"); }), "save: the name of a model's file ends in .keras, got model.h5");
+  EXPECT_EQ(error_of([&] { model.save_weights("model.h5"); }),
+            "save_weights: the name of a file of weights ends in .weights.h5, got model.h5");
+  EXPECT_EQ(error_of([&] { model.load_weights("model.h5"); }), "load_weights: the name ends in .weights.h5 or .keras, got model.h5");
+  EXPECT_EQ(error_of([&] { Model::load("model.h5"); }), "load: the name of a model's file ends in .keras, got model.h5");
+  EXPECT_EQ(error_of([&] { Model::load("none.keras"); }), "cannot open none.keras: No such file or directory");
+}
+
+TEST(Saving, AModelWithoutWeightsYet) {
+  const Model model = Sequential({Dense(4)}, "later");
+  const std::string hint =
+      ": model 'later' has no weights yet, since the shape of its input is not known"
+      "\n  hint: begin it with Input({…}), or call it once";
+  EXPECT_EQ(error_of([&] { model.save("x.keras"); }), "save" + hint);
+  EXPECT_EQ(error_of([&] { model.save_weights("x.weights.h5"); }), "save_weights" + hint);
+  EXPECT_EQ(error_of([&] { model.load_weights("x.weights.h5"); }), "load_weights" + hint);
+}
+
+TEST(Saving, ASaveThatFailsLeavesTheOldFile) {
+  const TemporaryFolder folder;
+  const auto file = folder / "a.keras";
+  small().save(file);
+  const io::Bytes before = io::read_file(file);
+  const std::string message = error_of([&] { small("\xff").save(file); });  // a name that JSON cannot hold
+  EXPECT_TRUE(message.starts_with("cannot write " + file.string() + ": the config cannot be JSON: ")) << message;
+  EXPECT_EQ(io::read_file(file), before);
+  EXPECT_EQ(folder.file_count(), 1u);
+}
+
+TEST(Saving, TheSameModelGivesTheSameWeightsFile) {
+  const TemporaryFolder folder;
+  const Model model = small();
+  model.save_weights(folder / "a.weights.h5");
+  model.save_weights(folder / "b.weights.h5");
+  EXPECT_EQ(io::read_file(folder / "a.weights.h5"), io::read_file(folder / "b.weights.h5"));
+}
+
+TEST(Saving, AnOptimizerThatIsOtherKeepsItsOwnState) {
+  const TemporaryFolder folder;
+  const auto file = folder / "a.keras";
+  const Tensor x = Tensor::ones({2, 3}), y = Tensor::ones({2, 2});
+  const Model trained = small();
+  trained.compile({.optimizer = "adam", .loss = {"mse"}});
+  trained.train_on_batch({x}, {y});
+  trained.save(file);
+  const Model same = small(), other = small();
+  same.compile({.optimizer = "adam", .loss = {"mse"}});
+  same.train_on_batch({x}, {y});
+  same.train_on_batch({x}, {y});
+  other.compile({.optimizer = "sgd", .loss = {"mse"}});
+  same.load_weights(file);
+  other.load_weights(file);
+  EXPECT_EQ(same.optimizer().iterations().value().item<int64_t>(), 1);
+  EXPECT_EQ(other.optimizer().iterations().value().item<int64_t>(), 0);
+  EXPECT_EQ(other.weights()[0].value().to_vector<float>(), trained.weights()[0].value().to_vector<float>());
+  EXPECT_FALSE(Model::load(file, {.compile = false}).compiled());
+}
+
+TEST(Saving, CompiledButNeverTrained) {
+  const TemporaryFolder folder;
+  const Model model = small();
+  model.compile({.optimizer = Adam(0.25), .loss = {"mse"}});
+  model.save(folder / "a.keras");
+  const Model loaded = Model::load(folder / "a.keras");
+  ASSERT_TRUE(loaded.compiled());
+  EXPECT_FLOAT_EQ(static_cast<float>(loaded.optimizer().learning_rate()), 0.25f);
+}
+
+// An own kind of layer takes part once it is registered.
+class Scaled : public LayerBody {
+ public:
+  explicit Scaled(double by) : by_(by) {}
+  std::string class_name() const override { return "Scaled"; }
+  Config config() const override { return {{"by", by_}}; }
+  void build(const std::vector<Spec>& inputs) override {
+    offset_ = add_weight("offset", {inputs[0].dims.back().value()}, {.initializer = "zeros"});
+  }
+  std::vector<Tensor> call(const std::vector<Tensor>& inputs, const Pass&) override { return {inputs[0] * by_ + offset_.value()}; }
+
+ private:
+  double by_;
+  Variable offset_;
+};
+
+TEST(Saving, OwnLayers) {
+  const TemporaryFolder folder;
+  const auto file = folder / "a.keras";
+  const Model model = Sequential({Input({3}), make<Scaled>(2.0)});
+  model.weights()[0].assign(Tensor::of({1.f, 2.f, 3.f}));
+  model.save(file);
+  const std::string message = error_of([&] { Model::load(file); });
+  EXPECT_TRUE(without_name(message, file).starts_with("config.json: unknown layer 'Scaled'")) << message;
+  EXPECT_NE(message.find("register_layer"), std::string::npos) << message;
+  register_layer("Scaled", [](const Config& c) { return make<Scaled>(c.at("by").get<double>()); });
+  const Tensor x = Tensor::ones({1, 3});
+  EXPECT_EQ(Model::load(file).predict(x).to_vector<float>(), (std::vector<float>{3, 4, 5}));
+}
+
+}  // namespace
+}  // namespace tandem::nn

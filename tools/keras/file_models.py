@@ -1,0 +1,163 @@
+"""Small models that together have all layers that Tandem has: NAME -> function that gives (model, inputs, targets)."""
+import keras
+import numpy as np
+from keras import Input, Model, Sequential, layers, optimizers
+
+MODELS = {}
+
+
+def model(make):
+    MODELS[make.__name__] = make
+    return make
+
+
+def floats(*shape):
+    return np.random.RandomState(1).uniform(-1, 1, shape).astype(np.float32)
+
+
+def classes(count, rows=4):
+    return np.random.RandomState(2).randint(0, count, rows).astype(np.int32)
+
+
+def compiled(made, x, y, optimizer="adam", loss="mse", **options):
+    made.compile(optimizer, loss, **options)
+    return made, x, y
+
+
+@model
+def mlp():
+    made = Sequential([Input((8,)), layers.Dense(6, "relu", kernel_regularizer="l2"), layers.BatchNormalization(), layers.Dropout(0.0, seed=1),
+                       layers.Dense(3, "softmax", name="out")], name="mlp")
+    return compiled(made, floats(4, 8), classes(3), loss="sparse_categorical_crossentropy", metrics=["accuracy"])
+
+
+@model
+def images():
+    made = Sequential([
+        Input((8, 8, 3)), layers.Conv2D(4, 3, padding="same", activation="relu"), layers.BatchNormalization(momentum=0.9),
+        layers.DepthwiseConv2D(3, depth_multiplier=2), layers.SeparableConv2D(6, 3, padding="same", use_bias=False),
+        layers.GroupNormalization(2), layers.Conv2DTranspose(4, 3, strides=2, padding="same"), layers.MaxPooling2D(2),
+        layers.AveragePooling2D(2, padding="same"), layers.SpatialDropout2D(0.0), layers.ZeroPadding2D(1), layers.UpSampling2D(2),
+        layers.Cropping2D(1), layers.Conv2D(4, 3, strides=2, dilation_rate=1, groups=2), layers.GlobalAveragePooling2D(), layers.Dense(2)])
+    return compiled(made, floats(4, 8, 8, 3), floats(4, 2), optimizers.SGD(0.01, momentum=0.9, nesterov=True), metrics=["mae"])
+
+
+@model
+def lines_and_volumes():
+    a, b = Input((12, 3), name="line"), Input((4, 4, 4, 2), name="volume")
+    x = layers.Conv1D(4, 3, padding="causal", dilation_rate=2)(a)
+    x = layers.SeparableConv1D(4, 3)(x)
+    x = layers.DepthwiseConv1D(2)(x)
+    x = layers.Conv1DTranspose(3, 2, strides=2)(x)
+    x = layers.AveragePooling1D(2)(layers.MaxPooling1D(2, padding="same")(x))
+    x = layers.GlobalMaxPooling1D()(x)
+    y = layers.Conv3D(3, 2, activation="tanh")(b)
+    y = layers.Conv3DTranspose(2, 2)(y)
+    y = layers.AveragePooling3D(2, strides=1)(layers.MaxPooling3D(2, strides=1)(y))
+    y = layers.GlobalAveragePooling3D()(y)
+    out = layers.Dense(1)(layers.Concatenate()([x, y]))
+    return compiled(Model([a, b], out), [floats(4, 12, 3), floats(4, 4, 4, 4, 2)], floats(4, 1), "rmsprop")
+
+
+@model
+def recurrent():
+    made = Sequential([Input((6,), dtype="int32"), layers.Embedding(10, 4, mask_zero=True),
+                       layers.Bidirectional(layers.LSTM(3, return_sequences=True)),
+                       layers.GRU(4, return_sequences=True, reset_after=False), layers.SimpleRNN(3, return_sequences=True),
+                       layers.TimeDistributed(layers.Dense(3)), layers.LSTM(2, unit_forget_bias=False, go_backwards=True), layers.Dense(2)])
+    return compiled(made, np.random.RandomState(3).randint(0, 10, (4, 6)).astype(np.int32), floats(4, 2), optimizers.Adam(0.01, amsgrad=True))
+
+
+@model
+def transformer():
+    tokens = Input((6,), dtype="int32", name="tokens")
+    x = layers.Embedding(12, 8)(tokens)
+    for _ in range(2):
+        y = layers.LayerNormalization(epsilon=1e-6)(x)
+        y = layers.MultiHeadAttention(2, 4, dropout=0.0)(y, y, use_causal_mask=True)
+        x = layers.Add()([x, y])
+        y = layers.EinsumDense("abc,cd->abd", (None, 16), bias_axes="d", activation="gelu")(x)
+        x = layers.Add()([x, layers.Dense(8)(y)])
+    out = layers.Dense(12)(x)
+    ids = np.random.RandomState(3).randint(0, 12, (4, 6)).astype(np.int32)
+    return compiled(Model(tokens, out), ids, ids, optimizers.AdamW(0.001),
+                    keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=["sparse_categorical_accuracy"])
+
+
+@model
+def cross_attention():
+    query, value = Input((5, 8), name="query"), Input((7, 6), name="value")
+    y = layers.MultiHeadAttention(2, 3, output_shape=5)(query, value)
+    return compiled(Model([query, value], layers.GlobalAveragePooling1D()(y)), [floats(4, 5, 8), floats(4, 7, 6)], floats(4, 5), "nadam")
+
+
+@model
+def graph():
+    a, b = Input((4,), name="a"), Input((4,), name="b")
+    shared = layers.Dense(4, "tanh", name="shared")
+    inner_in = Input((4,))
+    inner = Model(inner_in, [layers.Dense(4)(inner_in), layers.Dense(4, "sigmoid")(inner_in)], name="inner")
+    pair = Sequential([layers.Dense(4, "relu"), layers.Dense(4)], name="pair")
+    x, y = shared(a), shared(b)
+    z = shared(x)  # a second time, after itself
+    u, v = inner(z)
+    w, _ = inner(pair(y))
+    merged = [layers.Add()([x, y, z]), layers.Subtract()([x, y]), layers.Multiply()([u, v]), layers.Average()([w, x]),
+              layers.Maximum()([x, y]), layers.Minimum()([u, w]), layers.Dot(axes=1)([x, y])]
+    first = layers.Dense(2, name="first")(layers.Concatenate()(merged))
+    second = layers.Dense(1, name="second")(pair(u))
+    made = Model([a, b], [first, second, v], name="graph")
+    return compiled(made, [floats(4, 4), floats(4, 4) * 0.5], [floats(4, 2), floats(4, 1), floats(4, 4)], "adamax", ["mse", "mae", None],
+                    loss_weights=[1.0, 0.5, 0.0], metrics=[["mae"], ["mse", "mae"], []])
+
+
+@model
+def shapes_and_activations():
+    x = inputs = Input((6, 4))
+    x = layers.Permute((2, 1))(x)
+    x = layers.Reshape((2, -1))(x)
+    x = layers.PReLU(shared_axes=[1])(layers.Dense(6)(x))
+    x = layers.Flatten()(x)
+    x = layers.RepeatVector(3)(x)
+    for layer in (layers.ReLU(max_value=6.0, negative_slope=0.1), layers.LeakyReLU(0.2), layers.ELU(0.5), layers.Activation("swish"),
+                  layers.Softmax(axis=-1), layers.Activation("hard_sigmoid"), layers.UnitNormalization()):
+        x = layer(x)
+    x = layers.ZeroPadding1D(1)(x)
+    x = layers.Cropping1D((1, 0))(layers.UpSampling1D(2)(x))
+    x = layers.GaussianNoise(0.1)(layers.GaussianDropout(0.0)(x))
+    x = layers.AlphaDropout(0.0)(layers.ActivityRegularization(l2=0.0)(x))
+    return Model(inputs, layers.Masking(0.0)(x)), floats(4, 6, 4), []
+
+
+@model
+def augmented():
+    normalization = layers.Normalization()
+    normalization.adapt(np.random.RandomState(4).uniform(0, 255, (20, 6, 6, 3)).astype(np.float32))
+    made = Sequential([Input((6, 6, 3)), normalization, layers.Rescaling(0.5, offset=0.1), layers.RandomFlip("horizontal", seed=1),
+                       layers.RandomRotation(0.1), layers.RandomZoom(0.1), layers.RandomTranslation(0.1, 0.1), layers.RandomContrast(0.1),
+                       layers.RandomBrightness(0.1), layers.Resizing(4, 4), layers.CenterCrop(3, 3), layers.Flatten(), layers.Dense(2)])
+    return made, floats(4, 6, 6, 3) * 255, []
+
+
+@model
+def precisions():
+    made = Sequential([Input((4,)), layers.Dense(5, dtype="float16"), layers.Dense(5, dtype="bfloat16"), layers.Dense(3, dtype="float32")])
+    return made, floats(4, 4), []
+
+
+def trained_by(name, optimizer, **options):
+    def make():
+        made = Sequential([Input((4,)), layers.Dense(3, "tanh"), layers.Dense(2)])
+        return compiled(made, floats(4, 4), floats(4, 2), optimizer(), **options)
+
+    make.__name__ = name
+    model(make)
+
+
+trained_by("sgd", lambda: optimizers.SGD(0.1))
+trained_by("rmsprop_centered", lambda: optimizers.RMSprop(0.01, centered=True, momentum=0.5), loss=keras.losses.LogCosh())
+trained_by("adagrad", lambda: optimizers.Adagrad(0.1), metrics=[keras.metrics.MeanAbsoluteError(name="mine")])
+trained_by("lion", lambda: optimizers.Lion(0.01, weight_decay=0.01))
+trained_by("adafactor", lambda: optimizers.Adafactor(0.1))
+trained_by("averaged", lambda: optimizers.Adam(optimizers.schedules.CosineDecay(0.1, 20, warmup_steps=2, warmup_target=0.2), use_ema=True,
+                                               ema_momentum=0.9, gradient_accumulation_steps=2, clipnorm=1.0))
