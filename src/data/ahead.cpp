@@ -134,6 +134,12 @@ void Ahead::put(Slot slot) {
 
 bool Ahead::front_is_ready() const { return !ready_.empty() && (!work_.deterministic || ready_.front().ticket == next_out_); }
 
+bool Ahead::is_ready() {
+  std::lock_guard lock(mutex_);
+  add_workers();
+  return front_is_ready() || (ended_ && running_ == 0);
+}
+
 bool Ahead::next(Element& element) {
   Slot slot{};
   {

@@ -29,6 +29,7 @@ class Ahead {
 
   void start(Work work) { work_ = std::move(work); }  // threads begin with the first next()
   bool next(Element& element);
+  bool is_ready();  // next() would not wait
 
   // Nothing runs while `inputs` is called; elements that are ready are part of the state.
   void save(Writer& w, const std::function<void()>& inputs);

@@ -18,6 +18,12 @@ void require_host_memory() {
 
 Shape without_first(const Shape& s) { return Shape(std::span<const int64_t>(s).subspan(1)); }
 
+Shape with_first(int64_t first, const Shape& rest) {
+  Shape s{first};
+  for (const int64_t extent : rest) s.push_back(extent);
+  return s;
+}
+
 Tensor rows_view(const Tensor& t, int64_t first, int64_t count) {
   const engine::TensorRef& r = ref_of(t);
   engine::TensorRef view = r;
@@ -75,22 +81,41 @@ void copy_bytes(const Tensor& from, void* to) {
 
 // --- rows ------------------------------------------------------------------------------------------------------------------------
 
-Rows::Rows(std::vector<Tensor> tensors, std::string_view what) : tensors_(std::move(tensors)) {
+Rows::Rows(std::vector<RowTensor> tensors, std::string_view what) : tensors_(std::move(tensors)) {
   if (tensors_.empty()) user_error(what, ": no tensors");
   for (size_t i = 0; i < tensors_.size(); ++i) {
-    const codegen::Operand& o = frontend::numbers_of(tensors_[i], what).layout;
-    if (o.shape.empty()) user_error(what, ": component ", i, " is ", tensors_[i].type_str(), ", which has no rows");
+    const Tensor& t = tensors_[i].tensor;
+    const codegen::Operand& o = frontend::numbers_of(t, what).layout;
+    if (o.shape.empty()) user_error(what, ": component ", i, " is ", t.type_str(), ", which has no rows");
     if (i == 0) count_ = o.shape[0];
     if (o.shape[0] != count_)
       user_error(what, ": component ", i, " has ", o.shape[0], " rows, component 0 has ", count_, " (", o.shape[0], " != ", count_, ")");
   }
 }
 
+namespace {
+std::vector<RowTensor> row_tensors(const std::vector<Tensor>& tensors) {
+  std::vector<RowTensor> all;
+  for (const Tensor& t : tensors) all.push_back({t});
+  return all;
+}
+}  // namespace
+
+Rows::Rows(const std::vector<Tensor>& tensors, std::string_view what) : Rows(row_tensors(tensors), what) {}
+
+std::vector<Tensor> Rows::tensors() const {
+  std::vector<Tensor> all;
+  for (const RowTensor& t : tensors_) all.push_back(t.tensor);
+  return all;
+}
+
 Specs Rows::specs() const {
   Specs specs;
-  for (const Tensor& t : tensors_) {
-    const Dims dims = t.dims();
-    specs.push_back({t.dtype(), Dims(dims.begin() + 1, dims.end())});
+  for (const RowTensor& t : tensors_) {
+    if (t.type)
+      specs.push_back({t.type->dtype, to_dims(t.type->row)});
+    else
+      specs.push_back({t.tensor.dtype(), to_dims(without_first(ref_of(t.tensor).layout.shape))});
   }
   return specs;
 }
@@ -98,25 +123,29 @@ Specs Rows::specs() const {
 void Rows::row(int64_t index, Element& element) const {
   if (check) check();
   element.clear();
-  for (const Tensor& t : tensors_) element.push_back(row_view(t, index));
+  for (const RowTensor& t : tensors_)
+    element.push_back(t.type ? make_tensor(t.type->dtype, t.type->row, row_view(t.tensor, index).raw_data()) : row_view(t.tensor, index));
 }
 
 void Rows::range(int64_t first, int64_t count, Element& element) const {
   if (check) check();
   element.clear();
-  for (const Tensor& t : tensors_) element.push_back(rows_view(t, first, count));
+  for (const RowTensor& t : tensors_) {
+    const Tensor view = rows_view(t.tensor, first, count);
+    element.push_back(t.type ? make_tensor(t.type->dtype, with_first(count, t.type->row), view.raw_data()) : view);
+  }
 }
 
 void Rows::gather(std::span<const int64_t> indices, Element& element) const {
   if (check) check();
   element.clear();
-  for (const Tensor& t : tensors_) {
-    const engine::TensorRef& r = ref_of(t);
+  for (const RowTensor& t : tensors_) {
+    const engine::TensorRef& r = ref_of(t.tensor);
     const codegen::Operand& o = r.layout;
     const Shape row_shape = without_first(o.shape);
-    Shape shape = o.shape;
-    shape[0] = static_cast<int64_t>(indices.size());
-    NewTensor batch = new_tensor(o.dtype, shape);
+    const auto count = static_cast<int64_t>(indices.size());
+    NewTensor batch =
+        t.type ? new_tensor(t.type->dtype, with_first(count, t.type->row)) : new_tensor(o.dtype, with_first(count, row_shape));
     const size_t row_bytes = byte_size(row_shape, o.dtype);
     const bool is_dense = is_contiguous(row_shape, Strides(std::span<const int64_t>(o.strides).subspan(1)));
     const char* first = static_cast<const char*>(r.data());
@@ -126,7 +155,7 @@ void Rows::gather(std::span<const int64_t> indices, Element& element) const {
     for (size_t i = 0; i < indices.size(); ++i, to += row_bytes) {
       if (indices[i] < 0 || indices[i] >= count_) internal_error("row ", indices[i], " of ", count_);
       if (!is_dense) {
-        copy_bytes(row_view(t, indices[i]), to);
+        copy_bytes(row_view(t.tensor, indices[i]), to);
         continue;
       }
       if (i + kAhead < indices.size()) {
@@ -144,9 +173,7 @@ void stack(std::span<const Tensor> tensors, size_t components, Element& batch) {
   const size_t count = tensors.size() / components;
   for (size_t c = 0; c < components; ++c) {
     const codegen::Operand& o = ref_of(tensors[c]).layout;
-    Shape shape{static_cast<int64_t>(count)};
-    for (const int64_t extent : o.shape) shape.push_back(extent);
-    NewTensor t = new_tensor(o.dtype, shape);
+    NewTensor t = new_tensor(o.dtype, with_first(static_cast<int64_t>(count), o.shape));
     const size_t row_bytes = byte_size(o.shape, o.dtype);
     for (size_t e = 0; e < count; ++e) {
       const Tensor& from = tensors[e * components + c];

@@ -24,13 +24,25 @@ size_t bytes_of(const Element& element);
 size_t bytes_of(const Tensor& tensor);
 void copy_bytes(const Tensor& from, void* to);  // row-major, whatever the strides
 
+// A tensor whose rows are components. `type` is set where the rows are bytes that lie at no multiple of the elements' size, as in archives:
+// they become tensors of that type when they are copied, and are always copied.
+struct RowTensor {
+  struct Type {
+    DType dtype;
+    Shape row;
+  };
+  Tensor tensor;
+  std::optional<Type> type = {};
+};
+
 // Tensors that are read row by row along their first axis.
 class Rows {
  public:
-  Rows(std::vector<Tensor> tensors, std::string_view what);  // UserError unless each has an axis and all have as many rows
+  Rows(std::vector<RowTensor> tensors, std::string_view what);  // UserError unless each has an axis and all have as many rows
+  Rows(const std::vector<Tensor>& tensors, std::string_view what);
   int64_t count() const { return count_; }
   Specs specs() const;
-  const std::vector<Tensor>& tensors() const { return tensors_; }
+  std::vector<Tensor> tensors() const;
   void row(int64_t index, Element& element) const;                        // views
   void range(int64_t first, int64_t count, Element& element) const;       // views of consecutive rows
   void gather(std::span<const int64_t> indices, Element& element) const;  // one copy
@@ -38,7 +50,7 @@ class Rows {
   std::function<void()> check;
 
  private:
-  std::vector<Tensor> tensors_;
+  std::vector<RowTensor> tensors_;
   int64_t count_ = 0;
 };
 

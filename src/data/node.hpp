@@ -64,6 +64,20 @@ template <class Item> std::unique_ptr<Flow<Item>> make_flow(const Node& node, co
     return node.walk(scope);
 }
 
+// The flow of a stage of one input whose state is, besides its own, its input's.
+class InputWalk : public Walk {
+ public:
+  InputWalk(const Node& node, const Scope& scope) : Walk(scope.stage(node)), input_(node.input().walk(scope.input(0))) {}
+
+ protected:
+  Walk& input() { return *input_; }
+  void save(Writer& w) override { input_->save_to(w); }
+  void restore(Reader& r) override { input_->restore_from(r); }
+
+ private:
+  std::unique_ptr<Walk> input_;
+};
+
 const NodeRef& node_of(const Dataset& dataset);  // UserError when it holds nothing
 // A count in a message: "128", "infinite", "autotune".
 std::string count_text(int64_t count);

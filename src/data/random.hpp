@@ -1,6 +1,7 @@
 // A stream of random numbers whose whole state is one number: SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number
 // generators, 2014).
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <initializer_list>
 #include <random>
@@ -35,6 +36,20 @@ class Random {
 
  private:
   uint64_t state_;
+};
+
+// Counts the iterators of one Dataset, so that each has its own order and numbers. A restored one counts as what it was.
+class IteratorCount {
+ public:
+  uint64_t next() { return next_.fetch_add(1); }
+  void saw(uint64_t number) {
+    uint64_t next = next_.load();
+    while (next <= number && !next_.compare_exchange_weak(next, number + 1)) {
+    }
+  }
+
+ private:
+  std::atomic<uint64_t> next_{0};
 };
 
 }  // namespace tandem::data

@@ -48,7 +48,7 @@ class RowsSource final : public RowNode {
 // --- range, one element --------------------------------------------------------------------------------------------------------
 
 // Elements that can be computed from their number.
-class NumberedNode : public Node {
+class NumberedNode final : public Node {
  public:
   NumberedNode(std::string name, std::string arguments, Specs specs, int64_t count, std::function<void(int64_t, Element&)> at)
       : Node(std::move(name), {}), at(std::move(at)), count(count), arguments_(std::move(arguments)), specs_(std::move(specs)) {}
@@ -155,6 +155,10 @@ NodeRef rows_source(std::string name, std::string from, Rows rows) {
   return std::make_shared<RowsSource>(std::move(name), std::move(from), std::move(rows));
 }
 
+NodeRef numbered_source(std::string name, std::string arguments, Specs specs, int64_t count, std::function<void(int64_t, Element&)> at) {
+  return std::make_shared<NumberedNode>(std::move(name), std::move(arguments), std::move(specs), count, std::move(at));
+}
+
 Dataset Dataset::from_slices(std::vector<Tensor> tensors) {
   return Dataset(rows_source("from_slices", "", Rows(std::move(tensors), "from_slices")));
 }
@@ -163,8 +167,8 @@ Dataset Dataset::from_tensors(Element element) {
   Specs specs;
   for (const Tensor& t : element) specs.push_back({t.dtype(), t.dims()});
   std::string arguments = data::str(specs);
-  return Dataset(std::make_shared<NumberedNode>("from_tensors", std::move(arguments), std::move(specs), 1,
-                                                [element = std::move(element)](int64_t, Element& e) { e = element; }));
+  return Dataset(numbered_source("from_tensors", std::move(arguments), std::move(specs), 1,
+                                 [element = std::move(element)](int64_t, Element& e) { e = element; }));
 }
 
 Dataset Dataset::range(int64_t start, int64_t stop, int64_t step) {

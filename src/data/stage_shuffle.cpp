@@ -1,6 +1,5 @@
 // shuffle: a buffer of elements from which one is drawn at random.
 #include <algorithm>
-#include <atomic>
 #include <vector>
 
 #include "base/text.hpp"
@@ -83,19 +82,12 @@ class ShuffleNode final : public SelectNode<ShuffleNode> {
   Random random(Context::Epoch e) const {
     return options_.reshuffle_each_iteration ? Random::of({seed_, e.iterator, e.epoch}) : Random::of({seed_});
   }
-  uint64_t new_iterator() const { return iterators_.fetch_add(1); }
-  void saw_iterator(uint64_t number) const {
-    uint64_t next = iterators_.load();
-    while (next <= number && !iterators_.compare_exchange_weak(next, number + 1)) {
-    }
-  }
-
   const int64_t size;
+  mutable IteratorCount iterators;
 
  private:
   const ShuffleOptions options_;
   const uint64_t seed_;
-  mutable std::atomic<uint64_t> iterators_{0};  // so that a second loop over one Dataset has another order
 };
 
 template <class Item>
@@ -110,7 +102,7 @@ ShuffleFlow<Item>::ShuffleFlow(const ShuffleNode& node, const Scope& scope)
 
 template <class Item> void ShuffleFlow<Item>::begin() {
   began_ = true;
-  epoch_ = context_.next_epoch(path_, [&] { return node_.new_iterator(); });
+  epoch_ = context_.next_epoch(path_, [&] { return node_.iterators.next(); });
   random_ = node_.random(epoch_);
 }
 
@@ -121,7 +113,7 @@ template <class Item> void ShuffleFlow<Item>::restore(Reader& r) {
     epoch_.epoch = r.bits();
     random_ = Random(r.bits());
     context_.set_epoch(path_, epoch_);
-    node_.saw_iterator(epoch_.iterator);
+    node_.iterators.saw(epoch_.iterator);
   }
   ended_ = r.boolean();
   const int64_t count = r.integer(0, size_);

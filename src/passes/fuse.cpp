@@ -48,7 +48,7 @@ struct Group {
   Dims space;   // without axes of 1; Row: the whole rows
   Dims reduce;  // Reduce: the extents
   std::vector<int32_t> nodes;
-  int32_t first = 0, last = 0;  // node numbers: nothing before `first` can depend on the group
+  int32_t first = 0, last = 0;  // node numbers
 };
 
 class Fuser {
@@ -94,10 +94,10 @@ class Fuser {
     return moves_only(l.results[0]) ? Kind::Free : x.op->has(ir::kView) ? Kind::Other : Kind::Map;
   }
 
-  // A number, a position, or one element from an affine place.
+  // A number, an extent, a position, or one element from an affine place.
   static bool moves_only(const Scalar& s) {
-    if (s->prim == Prim::Const || s->prim == Prim::Axis) return true;
-    if (s->prim == Prim::Cast) return s->in[0]->prim == Prim::Axis;
+    if (s->prim == Prim::Const || s->prim == Prim::Axis || s->prim == Prim::Extent) return true;
+    if (s->prim == Prim::Cast) return s->in[0]->prim == Prim::Axis || s->in[0]->prim == Prim::Extent;
     if (s->prim != Prim::Load || s->guarded) return false;
     return std::ranges::all_of(s->in, [](const Scalar& i) { return is_affine(i); });
   }
@@ -418,11 +418,26 @@ class Fuser {
     return true;
   }
 
-  // Whether a node needs something of a group, directly or through others. Looks only at what comes behind the group's first node, and
-  // only once at each node for one stamp.
+  // The node before which nothing can need something of a group. Not its first: a group that began earlier may have taken in a node behind
+  // it, and then whoever reads that one waits too.
+  int32_t horizon(int32_t g) const {
+    int32_t first = groups_[static_cast<size_t>(g)].first;
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (const Group& h : groups_)
+        if (!h.nodes.empty() && h.last >= first && h.first < first) {
+          first = h.first;
+          moved = true;
+        }
+    }
+    return first;
+  }
+
+  // Whether a node needs something of a group, directly or through others. Looks only at what comes behind the horizon, and only once at
+  // each node for one stamp.
   bool depends_on(int32_t start_node, int32_t g) {
     std::vector<int32_t> stack{start_node};
-    const int32_t first = group(g).first;
+    const int32_t first = horizon(g);
     seen_.resize(g_.nodes.size(), 0);
     const auto push = [&](int32_t m) {
       if (seen_[static_cast<size_t>(m)] == stamp_) return;

@@ -207,6 +207,7 @@ def trainings():
                                   keras.layers.Dense(last, activation=activation)])
         model.set_weights(start)
         model.compile(**compile_args)
+        compiled = json.loads(json.dumps(model.get_compile_config()))
         arguments = dict(fit_args)
         if "class_weight" in arguments:
             arguments["class_weight"] = {int(k): v for k, v in arguments["class_weight"].items()}
@@ -217,7 +218,7 @@ def trainings():
         history = model.fit(x, targets, shuffle=False, verbose=0, callbacks=[c() for c in callbacks], **arguments)
         evaluated = model.evaluate(x, targets, batch_size=16, verbose=0, return_dict=True)
         return {"name": name, "units": last, "activation": activation, "targets": numbers(targets), "start": [numbers(w) for w in start],
-                "compile": json.loads(json.dumps(model.get_compile_config())), "fit": fit_args, "validation": validation,
+                "compile": compiled, "fit": fit_args, "validation": validation,
                 "regularizer": regularizer, "history": {k: [float(v) for v in vs] for k, vs in history.history.items()},
                 "epochs": history.epoch, "end": [numbers(w) for w in model.get_weights()], "evaluate": {k: float(v) for k, v in evaluated.items()},
                 "predict": numbers(model.predict(x, batch_size=16, verbose=0)), "rate": float(np.asarray(model.optimizer.learning_rate))}

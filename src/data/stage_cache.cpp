@@ -1,0 +1,234 @@
+// cache in memory, cache in a file, snapshot: the first whole walk keeps its elements, later ones read them.
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <mutex>
+
+#include <tandem/data/records.hpp>
+
+#include "base/text.hpp"
+#include "data/crc32c.hpp"
+#include "data/file_source.hpp"
+#include "data/node.hpp"
+
+namespace tandem::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+// --- memory ------------------------------------------------------------------------------------------------------------------------
+
+class MemoryCacheNode final : public Node {
+ public:
+  using Elements = std::shared_ptr<const std::vector<Element>>;
+  explicit MemoryCacheNode(NodeRef input) : Node("cache", {std::move(input)}) {}
+  std::unique_ptr<Walk> walk(const Scope& scope) const override;
+  Elements kept() const {
+    std::lock_guard lock(mutex_);
+    return kept_;
+  }
+  void keep(Elements elements) const {
+    std::lock_guard lock(mutex_);
+    if (!kept_) kept_ = std::move(elements);
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  mutable Elements kept_;  // all of them, once one walk has seen the end
+};
+
+class MemoryCacheWalk final : public InputWalk {
+ public:
+  MemoryCacheWalk(const MemoryCacheNode& node, const Scope& scope)
+      : InputWalk(node, scope), node_(node), kept_(node.kept()), held_(scope.context->budget) {}
+
+ protected:
+  bool next(Element& element) override {
+    if (kept_) {
+      if (at_ == kept_->size()) return false;
+      element = (*kept_)[at_++];
+      return true;
+    }
+    if (input().pull(element)) {
+      held_.add(bytes_of(element), "the cache");
+      own_.push_back(element);
+      return true;
+    }
+    at_ = own_.size();
+    kept_ = std::make_shared<const std::vector<Element>>(std::move(own_));
+    node_.keep(kept_);
+    return false;
+  }
+  void save(Writer& w) override {
+    const std::vector<Element>& elements = kept_ ? *kept_ : own_;
+    w.put(kept_ != nullptr);
+    w.put(static_cast<int64_t>(at_));
+    w.put(static_cast<int64_t>(elements.size()));
+    for (const Element& e : elements) w.put(e);
+    InputWalk::save(w);
+  }
+  void restore(Reader& r) override {
+    const bool is_whole = r.boolean();
+    const int64_t at = r.integer(0, INT64_MAX), count = r.integer(0, INT64_MAX);
+    std::vector<Element> elements;
+    for (int64_t i = 0; i < count; ++i) elements.push_back(r.element());
+    at_ = static_cast<size_t>(std::min(at, count));
+    kept_.reset();
+    if (is_whole) {
+      kept_ = std::make_shared<const std::vector<Element>>(std::move(elements));
+      node_.keep(kept_);
+    } else {
+      for (const Element& e : elements) held_.add(bytes_of(e), "the cache");
+      own_ = std::move(elements);
+    }
+    InputWalk::restore(r);
+  }
+
+ private:
+  const MemoryCacheNode& node_;
+  MemoryCacheNode::Elements kept_;
+  std::vector<Element> own_;  // while it is the first
+  size_t at_ = 0;
+  Held held_;
+};
+
+std::unique_ptr<Walk> MemoryCacheNode::walk(const Scope& scope) const { return std::make_unique<MemoryCacheWalk>(*this, scope); }
+
+// --- file --------------------------------------------------------------------------------------------------------------------------
+
+class FileCacheNode final : public Node {
+ public:
+  FileCacheNode(std::string name, std::string shown, NodeRef input, std::string file)
+      : Node(std::move(name), {std::move(input)}), file(std::move(file)), shown_(std::move(shown)) {}
+  std::string arguments() const override { return shown_; }
+  std::unique_ptr<Walk> walk(const Scope& scope) const override;
+  const std::string file;
+
+ private:
+  const std::string shown_;
+};
+
+// Reads the file when it is there. Else lets elements through and writes them under another name, which becomes the file's at the end.
+class FileCacheWalk final : public InputWalk {
+ public:
+  FileCacheWalk(const FileCacheNode& node, const Scope& scope) : InputWalk(node, scope), node_(node) {}
+  ~FileCacheWalk() override { give_up(); }
+
+ protected:
+  bool next(Element& element) override {
+    if (mode_ == Mode::New) begin();
+    if (mode_ == Mode::Reading) return read(element);
+    if (input().pull(element)) {
+      if (writer_) put(element);
+      return true;
+    }
+    if (writer_) finish();
+    return false;
+  }
+  void save(Writer& w) override {
+    w.put(static_cast<int64_t>(mode_ == Mode::Writing ? Mode::Passing : mode_));  // half a file is not kept
+    w.put(reader_ ? reader_->offset() : int64_t{0});
+    InputWalk::save(w);
+  }
+  void restore(Reader& r) override {
+    mode_ = static_cast<Mode>(r.integer(0, static_cast<int64_t>(Mode::Passing)));
+    const int64_t offset = r.integer(0, INT64_MAX);
+    if (mode_ == Mode::Reading) {
+      reader_ = std::make_unique<FileReader>(node_.file, Compression::None);
+      reader_->skip_to(offset);
+    }
+    InputWalk::restore(r);
+  }
+
+ private:
+  enum class Mode : uint8_t { New, Reading, Writing, Passing };
+
+  void begin() {
+    std::error_code error;
+    if (fs::exists(node_.file, error)) {
+      mode_ = Mode::Reading;
+      reader_ = std::make_unique<FileReader>(node_.file, Compression::None);
+      return;
+    }
+    static std::atomic<uint64_t> number{0};
+    const fs::path parent = fs::path(node_.file).parent_path();
+    if (!parent.empty()) fs::create_directories(parent, error);
+    temporary_ = cat(node_.file, ".", getpid(), ".", ++number, ".part");
+    writer_.emplace(temporary_);
+    mode_ = Mode::Writing;
+  }
+  void put(const Element& element) {
+    Writer w;
+    w.put(element);
+    writer_->write(w.bytes());
+  }
+  void finish() {
+    writer_->write(kEnd);
+    writer_->close();
+    writer_.reset();
+    std::error_code error;
+    fs::rename(temporary_, node_.file, error);
+    if (error) resource_error(node_.file, ": cannot be written: ", error.message());
+    temporary_.clear();
+  }
+  void give_up() {
+    writer_.reset();
+    std::error_code ignored;
+    if (!temporary_.empty()) fs::remove(temporary_, ignored);
+  }
+  bool read(Element& element) {
+    if (ended_) return false;
+    const std::string_view head = reader_->peek(12);
+    uint64_t length = 0;
+    if (head.size() == 12) std::memcpy(&length, head.data(), 8);
+    const std::string_view record = head.size() == 12 && length < UINT64_MAX - 16 ? reader_->peek(16 + length) : std::string_view();
+    uint32_t sum = 0;
+    if (record.size() == 16 + length) std::memcpy(&sum, record.data() + 12 + length, 4);
+    if (record.size() < 16 + length || sum != masked(crc32c(record.data() + 12, length))) {
+      ended_ = true;
+      resource_error(node_.file, ": damaged at byte ", reader_->offset(), "\n  hint: remove the file, and it is written again");
+    }
+    const std::string_view bytes = record.substr(12, length);
+    if (bytes == kEnd) {
+      ended_ = true;
+      return false;
+    }
+    element = Reader(bytes).element();
+    reader_->consume(16 + length);
+    return true;
+  }
+
+  static constexpr std::string_view kEnd = "end";
+  const FileCacheNode& node_;
+  Mode mode_ = Mode::New;
+  bool ended_ = false;
+  std::string temporary_;
+  std::optional<RecordWriter> writer_;
+  std::unique_ptr<FileReader> reader_;
+};
+
+std::unique_ptr<Walk> FileCacheNode::walk(const Scope& scope) const { return std::make_unique<FileCacheWalk>(*this, scope); }
+
+}  // namespace
+
+Dataset Dataset::cache() const { return Dataset(std::make_shared<MemoryCacheNode>(node_of(*this))); }
+
+Dataset Dataset::cache(const std::string& file) const {
+  if (file.empty()) user_error("cache: the name of the file is empty");
+  return Dataset(std::make_shared<FileCacheNode>("cache", file, node_of(*this), file));
+}
+
+// One file for each description, so that pipelines that differ do not read each other's elements.
+Dataset Dataset::snapshot(const std::string& folder) const {
+  if (folder.empty()) user_error("snapshot: the name of the folder is empty");
+  const std::string description = node_of(*this)->pipeline();
+  char name[32];
+  std::snprintf(name, sizeof name, "%08x-%zx", crc32c(description.data(), description.size()), description.size());
+  return Dataset(
+      std::make_shared<FileCacheNode>("snapshot", folder, node_of(*this), (fs::path(folder) / (std::string(name) + ".elements")).string()));
+}
+
+}  // namespace tandem::data
