@@ -436,7 +436,6 @@ Rows convolution_rows() {
            {"([2,7,3], [3,3,4]; strides=[1], low=[0], high=[0], dilation=[1], input_dilation=[1])",
             "([2,8,3], [3,3,4]; strides=[2], low=[1], high=[1], dilation=[1], input_dilation=[1])",
             "([2,9,4], [2,2,6]; strides=[3], low=[1], high=[2], dilation=[2], input_dilation=[1], groups=2)",
-            "([2,8,3]:float16, [3,3,4]:float16; strides=[2], low=[1], high=[1], dilation=[1], input_dilation=[1], dtype=float32)",
             "([1,5,2], [4,2,3]; strides=[1], low=[3], high=[4], dilation=[1], input_dilation=[2])",
             "([1,6,2], [3,2,3]; strides=[2], low=[-1], high=[2], dilation=[1], input_dilation=[3])",
             "([2,5,6,3], [3,2,3,4]; strides=[2,1], low=[1,0], high=[0,1], dilation=[1,2], input_dilation=[1,1])",

@@ -28,6 +28,21 @@ TEST(Precision, OperandsOfProductsAreRoundedAndNothingElse) {
   EXPECT_EQ(rounded.dtype(), DType::F32);
 }
 
+// A convolution may widen its result, and its gradients come back in the type of its operands.
+TEST(Precision, AWideningConvolutionHasGradients) {
+  const Tensor x = Tensor::full({1, 5, 2}, 0.5f).cast(DType::F16), w = Tensor::full({3, 2, 1}, 0.25f).cast(DType::F16);
+  Tape tape;
+  tape.watch(x);
+  tape.watch(w);
+  const Tensor y = general_conv(x, w, {1}, {0}, {0}, {1}, {1}, 1, DType::F32);
+  EXPECT_EQ(y.dtype(), DType::F32);
+  const std::vector<Tensor> g = tape.gradients(y, {x, w});
+  EXPECT_EQ(g[0].dtype(), DType::F16);
+  EXPECT_EQ(floats(y), F(3, 0.75f));
+  EXPECT_EQ(floats(g[0]), (F{0.25f, 0.25f, 0.5f, 0.5f, 0.75f, 0.75f, 0.5f, 0.5f, 0.25f, 0.25f}));
+  EXPECT_EQ(floats(g[1]), F(6, 1.5f));
+}
+
 TEST(Precision, OfAnInnerFunctionMustBeTheOuters) {
   const Function inner([](const Tensor& x) { return matmul(x, x); },
                        FunctionOptions{.name = "inner", .precision = Precision::MixedFloat16});

@@ -61,7 +61,7 @@ def padded(x, low, high, value=0):
     return x
 
 
-def general_conv(x, w, strides, low, high, dilation, input_dilation, groups):
+def general_conv(x, w, strides, low, high, dilation, input_dilation, groups, dtype=None):
     x = padded(spread(x, input_dilation), low, high)
     kernel, (taken, filters) = w.shape[:-2], w.shape[-2:]
     spans = [(k - 1) * d + 1 for k, d in zip(kernel, dilation)]
@@ -77,7 +77,7 @@ def general_conv(x, w, strides, low, high, dilation, input_dilation, groups):
     return out
 
 
-def conv_kernel_gradient(x, g, kernel, strides, low, high, dilation, input_dilation, groups):
+def conv_kernel_gradient(x, g, kernel, strides, low, high, dilation, input_dilation, groups, dtype=None):
     """For each tap, what it was multiplied with, against the gradient of what it gave."""
     x = padded(spread(x, input_dilation), low, high)
     counts = g.shape[1:-1]
