@@ -92,10 +92,10 @@ TEST_P(KerasLayer, HasKerasGradients) {
   expect_stored({g.begin() + count, g.end()}, c()["input_gradients"], "gradient of input", 1e-4);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, KerasLayer, testing::Range(size_t{0}, stored_layers()["layers"].size()), [](const auto& info) {
-  const auto number = std::to_string(info.param);
-  return stored_layers()["layers"][info.param]["class_name"].template get<std::string>() + "_" + number;
-});
+std::string case_name(const testing::TestParamInfo<size_t>& c) {
+  return stored_layers()["layers"][c.param]["class_name"].get<std::string>() + "_" + std::to_string(c.param);
+}
+INSTANTIATE_TEST_SUITE_P(All, KerasLayer, testing::Range(size_t{0}, stored_layers()["layers"].size()), case_name);
 
 TEST(KerasNetwork, GivesKerasOutputsAndConfig) {
   for (const Config& c : stored_layers()["networks"]) {
@@ -109,8 +109,8 @@ TEST(KerasNetwork, GivesKerasOutputsAndConfig) {
     EXPECT_EQ(again.config(), model.config());
     assign_weights(again, c["weights"]);
     expect_stored(again(stored_tensors(c["inputs"])), c["outputs"], "made again, " + model.name());
-    for (const auto& [key, value] : c["config"].items())
-      if (key != "layers") EXPECT_EQ(model.config()[key], value) << key;
+    for (const char* key : {"name", "trainable", "input_layers", "output_layers", "build_input_shape"})
+      EXPECT_EQ(model.config().value(key, Config()), c["config"].value(key, Config())) << key;
   }
 }
 
