@@ -16,9 +16,13 @@ std::string shape_text(const Dims& dims) {
 }
 
 std::string with_commas(int64_t n) {
-  std::string digits = std::to_string(n);
-  for (auto at = static_cast<ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3) digits.insert(static_cast<size_t>(at), ",");
-  return digits;
+  const std::string digits = std::to_string(n);
+  std::string text;
+  for (size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) text += ',';
+    text += digits[i];
+  }
+  return text;
 }
 
 std::string bytes_text(double bytes) {
@@ -110,7 +114,7 @@ std::string output_text(const NetworkBody& network, const Layer& layer) {
     if (s.origin()->layer == layer) shapes[s.output()] = shape_text(s.spec().dims);
   text.clear();
   for (const auto& [output, shape] : shapes) text += cat(text.empty() ? "" : ", ", shape);
-  return shapes.size() > 1 ? "[" + text + "]" : text;
+  return shapes.size() > 1 ? cat("[", text, "]") : text;
 }
 
 }  // namespace

@@ -18,9 +18,10 @@ class KerasLayer : public testing::TestWithParam<size_t> {
   }
 };
 
-// Names of inner layers differ where Keras numbers them.
+// Names of inner layers differ where Keras numbers them; a few layers of Keras write a type's bare name instead of a policy.
 void forget_names(Config& c) {
   if (c.is_object()) c.erase("name");
+  if (c.is_object() && c.contains("dtype") && c["dtype"].is_object()) c["dtype"] = c["dtype"]["config"]["name"];
   for (auto& [key, value] : c.items())
     if (value.is_structured()) forget_names(value);
 }
@@ -91,10 +92,10 @@ TEST_P(KerasLayer, HasKerasGradients) {
   expect_stored({g.begin() + count, g.end()}, c()["input_gradients"], "gradient of input", 1e-4);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, KerasLayer, testing::Range(size_t{0}, stored_layers()["layers"].size()), [](const auto& info) {
-  const auto number = std::to_string(info.param);
-  return stored_layers()["layers"][info.param]["class_name"].template get<std::string>() + "_" + number;
-});
+std::string case_name(const testing::TestParamInfo<size_t>& c) {
+  return stored_layers()["layers"][c.param]["class_name"].get<std::string>() + "_" + std::to_string(c.param);
+}
+INSTANTIATE_TEST_SUITE_P(All, KerasLayer, testing::Range(size_t{0}, stored_layers()["layers"].size()), case_name);
 
 TEST(KerasNetwork, GivesKerasOutputsAndConfig) {
   for (const Config& c : stored_layers()["networks"]) {
@@ -108,8 +109,8 @@ TEST(KerasNetwork, GivesKerasOutputsAndConfig) {
     EXPECT_EQ(again.config(), model.config());
     assign_weights(again, c["weights"]);
     expect_stored(again(stored_tensors(c["inputs"])), c["outputs"], "made again, " + model.name());
-    for (const auto& [key, value] : c["config"].items())
-      if (key != "layers") EXPECT_EQ(model.config()[key], value) << key;
+    for (const char* key : {"name", "trainable", "input_layers", "output_layers", "build_input_shape"})
+      EXPECT_EQ(model.config().value(key, Config()), c["config"].value(key, Config())) << key;
   }
 }
 
