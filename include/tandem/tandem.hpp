@@ -4,7 +4,7 @@
 #include <tandem/data.hpp>
 #include <tandem/dlpack.hpp>
 #include <tandem/function.hpp>
-#include <tandem/nn/layers/core.hpp>
+#include <tandem/nn/layers.hpp>
 #include <tandem/nn/model.hpp>
 #include <tandem/nn/training.hpp>
 #include <tandem/ops.hpp>

@@ -56,7 +56,8 @@ std::string snake_case(std::string_view s) {
   return out;
 }
 
-void unknown_name(std::string_view what, std::string_view name, const std::vector<std::string>& known) {
+void unknown_name(std::string_view what, std::string_view name, const std::vector<std::string>& known, std::string_view more) {
+  name = name.substr(0, 100);  // it may come from a file
   const std::string asked = plain(name);
   std::vector<std::pair<size_t, std::string>> near;
   for (const std::string& k : known) {
@@ -68,7 +69,7 @@ void unknown_name(std::string_view what, std::string_view name, const std::vecto
   for (const auto& [d, k] : near)
     if (hints.size() < 4) hints.push_back(k);
   user_error("unknown ", what, " '", name,
-             "'\n  hint: ", hints.empty() ? cat("there are ", joined(known)) : cat("did you mean ", joined(hints), "?"));
+             "'\n  hint: ", hints.empty() ? cat("there are ", joined(known)) : cat("did you mean ", joined(hints), "?"), more);
 }
 
 }  // namespace tandem::nn

@@ -75,7 +75,7 @@ Layer layer_from_config(const std::string& class_name, const Config& config) {
       std::lock_guard guard(mutex());
       for (const auto& [name, m] : makers()) known.push_back(name);
     }
-    unknown_name("layer", class_name, known);
+    unknown_name("layer", class_name, known, "; an own kind is made known by register_layer");
   }
   if (!config.is_object()) user_error(class_name, ": the config is ", config.type_name(), ", expected an object");
   Layer layer = maker(config);

@@ -72,7 +72,7 @@ TEST(InputFile, SaysWhenAFileBecomesShorterWhileItIsRead) {
 }
 
 TEST(AllocateBytes, SaysHowMuchThereIsNot) {
-  EXPECT_EQ(error_of([] { allocate_bytes(uint64_t{1} << 62, "x.keras"); }), "x.keras: no memory for 4611686018427387904 bytes");
+  EXPECT_EQ(error_of([] { allocate_bytes(~uint64_t{0}, "x.keras"); }), "x.keras: no memory for 18446744073709551615 bytes");
 }
 
 }  // namespace
