@@ -8,7 +8,9 @@
 namespace tandem::data {
 namespace {
 
-constexpr int64_t kMostAhead = 512;                          // of autotuned queues
+constexpr int64_t kMostAhead = 512;  // of autotuned queues
+// Handing something over costs about ten microseconds, so a block should be worth several of that, and not make a reader wait.
+constexpr int64_t kShortBlockNs = 50'000, kLongBlockNs = 200'000, kMostInBlock = 64;
 constexpr auto kStarvedWait = std::chrono::milliseconds(1);  // another queue's bytes may be given back without a word to this one
 
 }  // namespace
@@ -31,7 +33,7 @@ void set_capacity(Stage& stage, const Context& context, int64_t asked) {
 
 int64_t capacity(const Stage& stage) {
   const int64_t own = stage.capacity.value.load(std::memory_order_relaxed);
-  return own > 0 ? own : 2 * stage.parallel.value.load(std::memory_order_relaxed);
+  return own > 0 ? own : 2 * stage.parallel.value.load(std::memory_order_relaxed) * stage.block.load(std::memory_order_relaxed);
 }
 
 Ahead::Ahead(Stage& stage, Context& context, const std::stop_token& link) : stage_(stage), context_(context), link_(link, Link{stop_}) {}
@@ -39,11 +41,13 @@ Ahead::Ahead(Stage& stage, Context& context, const std::stop_token& link) : stag
 Ahead::~Ahead() {
   stop_.request_stop();
   workers_.clear();
-  int64_t bytes = 0;
-  for (const Slot& s : ready_) bytes += static_cast<int64_t>(s.bytes);
-  context_.budget.give(static_cast<size_t>(bytes) + reserved_);
-  stage_.queued.fetch_sub(static_cast<int64_t>(ready_.size()));
-  stage_.queued_bytes.fetch_sub(bytes);
+  size_t bytes = 0, count = 0;
+  ready_.push_back(std::move(front_));
+  for (const Block& block : ready_)
+    for (size_t i = block.taken; i < block.results.size(); ++i, ++count) bytes += block.results[i].bytes;
+  context_.budget.give(bytes + reserved_);
+  stage_.queued.fetch_sub(static_cast<int64_t>(count));
+  stage_.queued_bytes.fetch_sub(static_cast<int64_t>(bytes));
 }
 
 void Ahead::add_workers() {
@@ -54,129 +58,159 @@ void Ahead::add_workers() {
   }
 }
 
-bool Ahead::may_pull(int64_t worker) {
+int64_t Ahead::may_pull(int64_t worker) {
   starved_ = false;
-  if (pulling_ || paused_ || worker >= stage_.parallel.value.load(std::memory_order_relaxed)) return false;
-  const int64_t ahead = running_ + static_cast<int64_t>(ready_.size());
-  if (ahead >= capacity(stage_)) return false;
-  starved_ = !context_.budget.take(expected_, ahead == 0);
-  return !starved_;
+  if (pulling_ || paused_ || worker >= stage_.parallel.value.load(std::memory_order_relaxed)) return 0;
+  const int64_t ahead = running_ + ready_count_;
+  // A queue of a given size is filled in two halves at the most, so that one can be read while the other is made.
+  const int64_t own = stage_.capacity.value.load(std::memory_order_relaxed);
+  const int64_t block = stage_.block.load(std::memory_order_relaxed);
+  const int64_t count = std::min(own > 0 ? std::min(block, std::max<int64_t>(1, own / 2)) : block, capacity(stage_) - ahead);
+  if (count <= 0) return 0;
+  if (context_.budget.take(expected_ * static_cast<size_t>(count), false)) return count;
+  if (context_.budget.take(expected_, ahead == 0)) return 1;
+  starved_ = true;
+  return 0;
+}
+
+// Puts elements into the block; false when the input ended, or everything does.
+bool Ahead::pull(Block& block, int64_t count) {
+  const int64_t from = now_ns();
+  while (static_cast<int64_t>(block.results.size()) < count && (block.results.empty() || now_ns() - from < kLongBlockNs)) {
+    Result result;
+    try {
+      if (!work_.pull(result.element)) return false;
+    } catch (const Cancelled&) {
+      return false;
+    } catch (...) {
+      result.error = std::current_exception();
+    }
+    block.results.push_back(std::move(result));
+  }
+  return true;
+}
+
+void Ahead::compute(Block& block) {
+  const SelfTimer timer(stage_);
+  for (Result& result : block.results) {
+    try {
+      if (!result.error && work_.compute) work_.compute(result.element);
+    } catch (...) {
+      result.error = std::current_exception();
+    }
+    if (result.error) result.element.clear();
+    result.bytes = bytes_of(result.element);
+  }
 }
 
 void Ahead::run(int64_t worker) {
   std::unique_lock lock(mutex_);
   for (;;) {
-    while (!ended_ && !may_pull(worker)) {
-      if (stop_.stop_requested()) return;
+    int64_t count = 0;
+    while (!ended_ && !stop_.stop_requested() && (count = may_pull(worker)) == 0) {
       if (starved_)
         changed_.wait_for(lock, kStarvedWait);
       else
-        changed_.wait(lock, stop_.get_token(), [&, first = true]() mutable { return !std::exchange(first, false); });
+        changed_.wait(lock, stop_.get_token(), [first = true]() mutable { return !std::exchange(first, false); });
     }
-    if (ended_ || stop_.stop_requested()) return;
-    Slot slot{next_ticket_++, {}, nullptr, expected_};
-    reserved_ += slot.bytes;
+    if (count == 0) return;
+    Block block{next_ticket_++, {}, 0};
+    const size_t reserved = expected_ * static_cast<size_t>(count);
+    reserved_ += reserved;
     pulling_ = true;
-    ++running_;
+    running_ += count;
     lock.unlock();
 
-    bool has_element = true, cancelled = false;
-    try {
-      has_element = work_.pull(slot.element);
-    } catch (const Cancelled&) {
-      cancelled = true;
-    } catch (...) {
-      slot.error = std::current_exception();
-    }
+    const int64_t from = now_ns();
+    const bool goes_on = pull(block, count);
+    const auto pulled = static_cast<int64_t>(block.results.size());
     lock.lock();
     pulling_ = false;
-    if (!has_element || cancelled) {
-      ended_ = ended_ || !has_element;
-      --running_;
-      --next_ticket_;  // nobody pulled since
-      reserved_ -= slot.bytes;
-      context_.budget.give(slot.bytes);
-      changed_.notify_all();
-      return;
-    }
-    if (work_.compute && !slot.error) {
-      changed_.notify_all();  // the next one may be pulled meanwhile
-      lock.unlock();
-      try {
-        const SelfTimer timer(stage_);
-        work_.compute(slot.element);
-      } catch (...) {
-        slot.error = std::current_exception();
-      }
-      lock.lock();
-    }
-    put(std::move(slot));
+    running_ -= count - pulled;
+    if (!goes_on) ended_ = true;
+    changed_.notify_all();  // the next block may be pulled meanwhile
+    lock.unlock();
+    compute(block);
+    lock.lock();
+    const int64_t passed = now_ns() - from;
+    const int64_t size = stage_.block.load(std::memory_order_relaxed);
+    if (passed < kShortBlockNs && pulled == size) stage_.block.store(std::min(2 * size, kMostInBlock), std::memory_order_relaxed);
+    if (passed > kLongBlockNs) stage_.block.store(std::max<int64_t>(1, size / 2), std::memory_order_relaxed);
+    put(std::move(block), reserved);
   }
 }
 
-void Ahead::put(Slot slot) {
-  const size_t reserved = slot.bytes;
-  slot.bytes = slot.error ? 0 : bytes_of(slot.element);
-  if (slot.error) slot.element.clear();
+void Ahead::put(Block block, size_t reserved) {
+  size_t bytes = 0;
+  for (const Result& r : block.results) {
+    bytes += r.bytes;
+    expected_ = std::max(expected_, r.bytes);
+  }
   reserved_ -= reserved;
-  if (slot.bytes > reserved) context_.budget.take(slot.bytes - reserved, true);
-  if (slot.bytes < reserved) context_.budget.give(reserved - slot.bytes);
-  expected_ = std::max(expected_, slot.bytes);
-  stage_.queued.fetch_add(1, std::memory_order_relaxed);
-  stage_.queued_bytes.fetch_add(static_cast<int64_t>(slot.bytes), std::memory_order_relaxed);
-  --running_;
+  if (bytes > reserved) context_.budget.take(bytes - reserved, true);
+  if (bytes < reserved) context_.budget.give(reserved - bytes);
+  const auto count = static_cast<int64_t>(block.results.size());
+  stage_.queued.fetch_add(count, std::memory_order_relaxed);
+  stage_.queued_bytes.fetch_add(static_cast<int64_t>(bytes), std::memory_order_relaxed);
+  running_ -= count;
+  ready_count_ += count;
   auto place = ready_.end();
   if (work_.deterministic)
-    while (place != ready_.begin() && std::prev(place)->ticket > slot.ticket) --place;
-  ready_.insert(place, std::move(slot));
+    while (place != ready_.begin() && std::prev(place)->ticket > block.ticket) --place;
+  ready_.insert(place, std::move(block));
   changed_.notify_all();
 }
 
 bool Ahead::front_is_ready() const { return !ready_.empty() && (!work_.deterministic || ready_.front().ticket == next_out_); }
 
 bool Ahead::is_ready() {
+  if (front_.left() > 0) return true;
   std::lock_guard lock(mutex_);
   add_workers();
-  return front_is_ready() || (ended_ && running_ == 0);
+  return front_is_ready() || is_over();
 }
 
 bool Ahead::next(Element& element) {
-  Slot slot{};
-  {
+  while (front_.left() == 0) {  // the last block may have nothing in it
     std::unique_lock lock(mutex_);
     add_workers();
-    stage_.fill_sum.fetch_add(static_cast<int64_t>(ready_.size()), std::memory_order_relaxed);
+    stage_.fill_sum.fetch_add(ready_count_, std::memory_order_relaxed);
     stage_.fill_count.fetch_add(1, std::memory_order_relaxed);
     if (!front_is_ready()) {
-      const int64_t from = now_ns();
-      changed_.wait(lock, stop_.get_token(), [&] { return front_is_ready() || (ended_ && running_ == 0 && ready_.empty()); });
-      stage_.wait_ns.fetch_add(now_ns() - from, std::memory_order_relaxed);
+      const WaitTimer timer(stage_);
+      changed_.wait(lock, stop_.get_token(), [&] { return front_is_ready() || is_over(); });
       if (stop_.stop_requested()) throw Cancelled{};
     }
     if (ready_.empty()) return false;
-    slot = std::move(ready_.front());
+    front_ = std::move(ready_.front());
     ready_.pop_front();
+    ready_count_ -= static_cast<int64_t>(front_.results.size());
     ++next_out_;
-    stage_.queued.fetch_sub(1, std::memory_order_relaxed);
-    stage_.queued_bytes.fetch_sub(static_cast<int64_t>(slot.bytes), std::memory_order_relaxed);
+    changed_.notify_all();
   }
-  context_.budget.give(slot.bytes);
-  changed_.notify_all();
-  if (slot.error) std::rethrow_exception(slot.error);
-  element = std::move(slot.element);
+  Result result = std::move(front_.results[front_.taken++]);
+  stage_.queued.fetch_sub(1, std::memory_order_relaxed);
+  stage_.queued_bytes.fetch_sub(static_cast<int64_t>(result.bytes), std::memory_order_relaxed);
+  context_.budget.give(result.bytes);
+  if (result.error) std::rethrow_exception(result.error);
+  element = std::move(result.element);
   return true;
 }
 
 void Ahead::save(Writer& w, const std::function<void()>& inputs) {
   std::unique_lock lock(mutex_);
   paused_ = true;
-  changed_.wait(lock, [&] { return running_ == 0; });
+  changed_.wait(lock, [&] { return running_ == 0 && !pulling_; });
   w.put(ended_);
-  w.put(static_cast<int64_t>(ready_.size()));
-  for (const Slot& s : ready_) {
-    w.put(s.error);
-    w.put(s.element);
-  }
+  w.put(static_cast<int64_t>(front_.left()) + ready_count_);
+  const auto put_block = [&](const Block& block) {
+    for (size_t i = block.taken; i < block.results.size(); ++i) {
+      w.put(block.results[i].error);
+      w.put(block.results[i].element);
+    }
+  };
+  put_block(front_);
+  for (const Block& block : ready_) put_block(block);
   inputs();  // nobody pulls: the lock may be held
   paused_ = false;
   changed_.notify_all();
@@ -186,14 +220,14 @@ void Ahead::restore(Reader& r, const std::function<void()>& inputs) {
   ended_ = r.boolean();
   const int64_t count = r.integer(0, INT64_MAX);
   for (int64_t i = 0; i < count; ++i) {
-    Slot slot{next_ticket_++, {}, r.error(), 0};
-    slot.element = r.element();
-    slot.bytes = bytes_of(slot.element);
-    context_.budget.take(slot.bytes, true);
-    expected_ = std::max(expected_, slot.bytes);
+    Result result{{}, r.error(), 0};
+    result.element = r.element();
+    result.bytes = bytes_of(result.element);
+    context_.budget.take(result.bytes, true);
+    expected_ = std::max(expected_, result.bytes);
     stage_.queued.fetch_add(1);
-    stage_.queued_bytes.fetch_add(static_cast<int64_t>(slot.bytes));
-    ready_.push_back(std::move(slot));
+    stage_.queued_bytes.fetch_add(static_cast<int64_t>(result.bytes));
+    front_.results.push_back(std::move(result));
   }
   inputs();
 }

@@ -36,11 +36,17 @@ class Ahead {
   void restore(Reader& r, const std::function<void()>& inputs);
 
  private:
-  struct Slot {
-    int64_t ticket;
+  struct Result {
     Element element;
     std::exception_ptr error;
-    size_t bytes;
+    size_t bytes = 0;
+  };
+  // What one thread makes in one go: several elements, where one is too little work to be handed over alone.
+  struct Block {
+    int64_t ticket = 0;
+    std::vector<Result> results;
+    size_t taken = 0;  // so many are gone
+    size_t left() const { return results.size() - taken; }
   };
   struct Link {  // ends this when what it is a part of ends
     std::stop_source& stop;
@@ -48,9 +54,12 @@ class Ahead {
   };
 
   void run(int64_t worker);
-  bool may_pull(int64_t worker);  // with the lock; takes the bytes that the next element will probably have
+  int64_t may_pull(int64_t worker);  // how many; with the lock; takes the bytes that they will probably have
+  bool pull(Block& block, int64_t count);
+  void compute(Block& block);
+  void put(Block block, size_t reserved);
   bool front_is_ready() const;
-  void put(Slot slot);
+  bool is_over() const { return ended_ && running_ == 0 && ready_.empty(); }
   void add_workers();
 
   Stage& stage_;
@@ -58,12 +67,14 @@ class Ahead {
   std::stop_source stop_;
   std::stop_callback<Link> link_;
   Work work_;
+  Block front_;  // the reader's own
 
   std::mutex mutex_;
   std::condition_variable_any changed_;
-  std::deque<Slot> ready_;  // by ticket when deterministic
+  std::deque<Block> ready_;  // by ticket when deterministic
+  int64_t ready_count_ = 0;  // elements in it
   int64_t next_ticket_ = 0, next_out_ = 0;
-  int64_t running_ = 0;  // pulled, not ready yet
+  int64_t running_ = 0;  // elements that are pulled and not ready yet
   bool pulling_ = false, paused_ = false, ended_ = false, starved_ = false;
   size_t reserved_ = 0;  // bytes taken for what is running
   size_t expected_ = 0;  // the largest element so far

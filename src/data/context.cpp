@@ -41,16 +41,37 @@ Stage& Context::stage(const std::string& path, const Node& node) {
   return *stage;
 }
 
-Context::Epoch Context::next_epoch(const std::string& path, const std::function<uint64_t()>& iterator_number) {
+Context::Epoch Context::next_epoch(const std::string& path, IteratorCount& iterators) {
   std::lock_guard lock(mutex_);
-  const auto found = epochs_.find(path);
-  Epoch& next = found != epochs_.end() ? found->second : epochs_.emplace(path, Epoch{iterator_number(), 0}).first->second;
-  return {next.iterator, next.epoch++};
+  const auto [found, is_new] = walked_.try_emplace(path);
+  Walked& w = found->second;
+  if (is_new)
+    w.next.iterator = iterators.next();
+  else
+    iterators.saw(w.next.iterator);
+  w.iterators = &iterators;
+  return {w.next.iterator, w.next.epoch++};
 }
 
-void Context::set_epoch(const std::string& path, Epoch epoch) {
+void Context::save_epochs(Writer& w) {
   std::lock_guard lock(mutex_);
-  epochs_[path] = {epoch.iterator, epoch.epoch + 1};
+  w.put(static_cast<int64_t>(walked_.size()));
+  for (const auto& [path, walked] : walked_) {
+    w.put(path);
+    w.put(walked.next.iterator);
+    w.put(walked.next.epoch);
+  }
+}
+
+void Context::restore_epochs(Reader& r) {
+  std::lock_guard lock(mutex_);
+  const int64_t count = r.integer(0, INT64_MAX);
+  for (int64_t i = 0; i < count; ++i) {
+    Walked& walked = walked_[std::string(r.text())];
+    walked.next.iterator = r.bits();
+    walked.next.epoch = r.bits();
+    if (walked.iterators) walked.iterators->saw(walked.next.iterator);
+  }
 }
 
 }  // namespace tandem::data

@@ -1,6 +1,5 @@
 // Context: what all stages of one iterator share: settings, the account of memory, statistics. Scope: one stage's place in it.
 #pragma once
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -8,7 +7,9 @@
 #include <string>
 
 #include "data/budget.hpp"
+#include "data/random.hpp"
 #include "data/stage.hpp"
+#include "data/state.hpp"
 
 namespace tandem::data {
 
@@ -32,12 +33,14 @@ class Context {
     for (auto& [path, stage] : stages_) f(*stage);
   }
 
-  // How often a stage at this path was walked in this iterator, and the number of the iterator among those of its Dataset.
+  // Which walk over a stage this is: the number of the iterator among those of its Dataset, and how often the stage was walked in it. So
+  // each has its own order and random numbers.
   struct Epoch {
     uint64_t iterator = 0, epoch = 0;
   };
-  Epoch next_epoch(const std::string& path, const std::function<uint64_t()>& iterator_number);
-  void set_epoch(const std::string& path, Epoch epoch);  // of the walk that is under way
+  Epoch next_epoch(const std::string& path, IteratorCount& iterators);
+  void save_epochs(Writer& w);
+  void restore_epochs(Reader& r);  // after the flows, which counted while they were made
 
   const Settings settings;
   Budget budget;
@@ -45,7 +48,11 @@ class Context {
  private:
   std::mutex mutex_;
   std::map<std::string, std::unique_ptr<Stage>> stages_;
-  std::map<std::string, Epoch> epochs_;  // of the next walk
+  struct Walked {
+    Epoch next;
+    IteratorCount* iterators = nullptr;
+  };
+  std::map<std::string, Walked> walked_;
 };
 
 struct Scope {

@@ -20,16 +20,17 @@ constexpr std::string_view kInternalPrefix = "internal error (this is a bug in t
 
 }  // namespace
 
-std::pair<ErrorKind, std::string> describe(const std::exception_ptr& error) {
-  if (!error) return {ErrorKind::None, ""};
+Described describe(const std::exception_ptr& error) {
+  if (!error) return {};
+  const auto is_located = [](const std::exception& e) { return dynamic_cast<const Located*>(&e) != nullptr; };
   try {
     std::rethrow_exception(error);
   } catch (const UserError& e) {
-    return {ErrorKind::User, e.what()};
+    return {ErrorKind::User, e.what(), is_located(e)};
   } catch (const ResourceError& e) {
-    return {ErrorKind::Resource, e.what()};
+    return {ErrorKind::Resource, e.what(), is_located(e)};
   } catch (const InternalError& e) {
-    return {ErrorKind::Internal, std::string(e.what()).substr(kInternalPrefix.size())};
+    return {ErrorKind::Internal, std::string(e.what()).substr(kInternalPrefix.size()), is_located(e)};
   } catch (const std::bad_alloc&) {
     return {ErrorKind::Resource, "the host has no memory left"};
   } catch (const std::exception& e) {
@@ -39,28 +40,23 @@ std::pair<ErrorKind, std::string> describe(const std::exception_ptr& error) {
   }
 }
 
-std::exception_ptr make_error(ErrorKind kind, std::string text) {
-  switch (kind) {
+std::exception_ptr make_error(const Described& e) {
+  switch (e.kind) {
     case ErrorKind::None: return nullptr;
-    case ErrorKind::User: return std::make_exception_ptr(LocatedError<UserError>(text));
-    case ErrorKind::Resource: return std::make_exception_ptr(LocatedError<ResourceError>(text));
-    case ErrorKind::Internal: return std::make_exception_ptr(LocatedInternal(text));
+    case ErrorKind::User:
+      return e.is_located ? std::make_exception_ptr(LocatedError<UserError>(e.text)) : std::make_exception_ptr(UserError(e.text));
+    case ErrorKind::Resource:
+      return e.is_located ? std::make_exception_ptr(LocatedError<ResourceError>(e.text)) : std::make_exception_ptr(ResourceError(e.text));
+    case ErrorKind::Internal:
+      return e.is_located ? std::make_exception_ptr(LocatedInternal(e.text)) : std::make_exception_ptr(InternalError(e.text));
   }
-  internal_error("error kind ", static_cast<int>(kind));
+  internal_error("error kind ", static_cast<int>(e.kind));
 }
 
 void rethrow_located(std::string_view stage, int64_t element) {
-  const std::exception_ptr current = std::current_exception();
-  try {
-    std::rethrow_exception(current);
-  } catch (const Cancelled&) {
-    throw;
-  } catch (const std::exception& e) {
-    if (dynamic_cast<const Located*>(&e)) throw;
-  } catch (...) {
-  }
-  const auto [kind, text] = describe(current);
-  std::rethrow_exception(make_error(kind, cat(stage, ": element ", element, ": ", text)));
+  const Described e = describe(std::current_exception());
+  if (e.is_located) throw;
+  std::rethrow_exception(make_error({e.kind, cat(stage, ": element ", element, ": ", e.text), true}));
 }
 
 }  // namespace tandem::data

@@ -3,7 +3,6 @@
 #include <exception>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include <tandem/error.hpp>
 
@@ -14,8 +13,14 @@ struct Cancelled {};
 
 enum class ErrorKind : uint8_t { None, User, Resource, Internal, Last = Internal };
 
-std::pair<ErrorKind, std::string> describe(const std::exception_ptr& error);  // null: None
-std::exception_ptr make_error(ErrorKind kind, std::string text);              // already located
-[[noreturn]] void rethrow_located(std::string_view stage, int64_t element);   // the current exception, "map: element 17: …" in front
+// An error as plain data.
+struct Described {
+  ErrorKind kind = ErrorKind::None;
+  std::string text;
+  bool is_located = false;  // the stage and the element are in the text already
+};
+Described describe(const std::exception_ptr& error);  // null: None
+std::exception_ptr make_error(const Described& error);
+[[noreturn]] void rethrow_located(std::string_view stage, int64_t element);  // the current exception, "map: element 17: …" in front
 
 }  // namespace tandem::data

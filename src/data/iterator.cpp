@@ -49,6 +49,7 @@ class Root final : private RootStage, public Walk {
     w.put(kMagic);
     w.put(node_->pipeline());
     walk_->save_to(w);
+    context_->save_epochs(w);
   }
   void restore(Reader& r) override {
     if (const std::string_view magic = r.text(); magic != kMagic)
@@ -62,6 +63,7 @@ class Root final : private RootStage, public Walk {
     begin();
     try {
       walk_->restore_from(r);
+      context_->restore_epochs(r);
       if (!r.at_end()) user_error("restore: the state is damaged: there is more behind its end");
     } catch (...) {  // half a state is none
       walk_.reset();

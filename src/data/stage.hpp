@@ -25,6 +25,7 @@ struct Stage {
   std::atomic<int64_t> fill_sum{0}, fill_count{0};  // how full the queue was when its reader came
   Tunable parallel, capacity;                       // capacity 0: twice the threads
   bool has_queue = false;
+  std::atomic<int64_t> block{1};  // elements that a thread makes in one go
 
   void count_index() { elements.store(elements.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
 };
@@ -40,6 +41,18 @@ class SelfTimer {
  private:
   Stage& stage_;
   int64_t start_, outer_inner_;
+};
+// The same for time that a stage's reader waits: nobody is busy then.
+class WaitTimer {
+ public:
+  explicit WaitTimer(Stage& stage);
+  ~WaitTimer();
+  WaitTimer(const WaitTimer&) = delete;
+  WaitTimer& operator=(const WaitTimer&) = delete;
+
+ private:
+  Stage& stage_;
+  int64_t start_;
 };
 int64_t now_ns();
 

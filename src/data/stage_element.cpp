@@ -33,40 +33,29 @@ class KeyNode final : public Node {
 
 class KeyWalk final : public InputWalk {
  public:
-  KeyWalk(const KeyNode& node, const Scope& scope) : InputWalk(node, scope), node_(node), context_(*scope.context), path_(scope.path) {}
+  KeyWalk(const KeyNode& node, const Scope& scope) : InputWalk(node, scope) {
+    const Context::Epoch e = scope.context->next_epoch(scope.path, node.iterators);
+    random_ = Random::of({node.seed, e.iterator, e.epoch});
+  }
 
  protected:
   bool next(Element& element) override {
-    if (number_ == 0) epoch_ = context_.next_epoch(path_, [&] { return node_.iterators.next(); });
-    const int64_t number = number_++;  // an element that fails has its key all the same
+    const uint64_t bits = random_.bits();  // an element that fails has its key all the same
     if (!input().pull(element)) return false;
-    const uint64_t bits = Random::of({node_.seed, epoch_.iterator, epoch_.epoch, static_cast<uint64_t>(number)}).bits();
     element.insert(element.begin(), Tensor::of({static_cast<uint32_t>(bits), static_cast<uint32_t>(bits >> 32)}));
     return true;
   }
   void save(Writer& w) override {
-    w.put(number_);
-    w.put(epoch_.iterator);
-    w.put(epoch_.epoch);
+    w.put(random_.state());
     InputWalk::save(w);
   }
   void restore(Reader& r) override {
-    number_ = r.integer(0, INT64_MAX);
-    epoch_.iterator = r.bits();
-    epoch_.epoch = r.bits();
-    if (number_ > 0) {
-      context_.set_epoch(path_, epoch_);
-      node_.iterators.saw(epoch_.iterator);
-    }
+    random_ = Random(r.bits());
     InputWalk::restore(r);
   }
 
  private:
-  const KeyNode& node_;
-  Context& context_;
-  const std::string path_;
-  Context::Epoch epoch_;
-  int64_t number_ = 0;
+  Random random_;
 };
 
 std::unique_ptr<Walk> KeyNode::walk(const Scope& scope) const { return std::make_unique<KeyWalk>(*this, scope); }

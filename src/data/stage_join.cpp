@@ -185,17 +185,14 @@ class SampleNode final : public Node {
 class SampleWalk final : public InputsWalk {
  public:
   SampleWalk(const SampleNode& node, const Scope& scope)
-      : InputsWalk(node, scope), node_(node), context_(*scope.context), path_(scope.path), left_(node.options.weights) {
+      : InputsWalk(node, scope), stop_on_empty_(node.options.stop_on_empty), left_(node.options.weights) {
     if (left_.empty()) left_.assign(count(), 1.0);
+    const Context::Epoch e = scope.context->next_epoch(scope.path, node.iterators);
+    random_ = Random::of({node.seed, e.iterator, e.epoch});
   }
 
  protected:
   bool next(Element& element) override {
-    if (!began_) {
-      began_ = true;
-      epoch_ = context_.next_epoch(path_, [&] { return node_.iterators.next(); });
-      random_ = Random::of({node_.seed, epoch_.iterator, epoch_.epoch});
-    }
     for (;;) {
       double sum = 0;
       for (const double w : left_) sum += w;
@@ -210,39 +207,25 @@ class SampleWalk final : public InputsWalk {
       if (i == count()) i = last;  // rounding
       if (input(i).pull(element)) return true;
       left_[i] = 0;
-      if (node_.options.stop_on_empty) left_.assign(count(), 0.0);
+      if (stop_on_empty_) left_.assign(count(), 0.0);
     }
   }
   void save(Writer& w) override {
-    w.put(began_);
-    w.put(epoch_.iterator);
-    w.put(epoch_.epoch);
     w.put(random_.state());
     for (const double left : left_) w.put(left > 0);
     InputsWalk::save(w);
   }
   void restore(Reader& r) override {
-    began_ = r.boolean();
-    epoch_.iterator = r.bits();
-    epoch_.epoch = r.bits();
     random_ = Random(r.bits());
-    if (began_) {
-      context_.set_epoch(path_, epoch_);
-      node_.iterators.saw(epoch_.iterator);
-    }
     for (double& left : left_)
       if (!r.boolean()) left = 0;
     InputsWalk::restore(r);
   }
 
  private:
-  const SampleNode& node_;
-  Context& context_;
-  const std::string path_;
+  const bool stop_on_empty_;
   std::vector<double> left_;  // weights of the inputs that have not ended
-  Context::Epoch epoch_;
   Random random_;
-  bool began_ = false;
 };
 
 std::unique_ptr<Walk> SampleNode::walk(const Scope& scope) const { return std::make_unique<SampleWalk>(*this, scope); }

@@ -11,7 +11,9 @@ namespace {
 template <class Item> class RepeatFlow final : public Flow<Item> {
  public:
   RepeatFlow(const Node& node, const Scope& scope, int64_t count)
-      : Flow<Item>(scope.stage(node)), input_(node.input()), scope_(scope.input(0)), count_(count) {}
+      : Flow<Item>(scope.stage(node)), input_(node.input()), scope_(scope.input(0)), count_(count) {
+    if (count != 0) flow_ = make_flow<Item>(input_, scope_);  // now: which walk it is belongs to the state
+  }
 
  protected:
   bool next(Item& item) override {
@@ -39,9 +41,12 @@ template <class Item> class RepeatFlow final : public Flow<Item> {
   void restore(Reader& r) override {
     epoch_ = r.integer();
     is_empty_ = r.boolean();
-    if (!r.boolean()) return;
-    flow_ = make_flow<Item>(input_, scope_);
-    flow_->restore_from(r);
+    if (r.boolean()) {
+      if (!flow_) flow_ = make_flow<Item>(input_, scope_);
+      flow_->restore_from(r);
+    } else {
+      flow_.reset();
+    }
   }
 
  private:

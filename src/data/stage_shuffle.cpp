@@ -18,7 +18,6 @@ template <class Item> class ShuffleFlow final : public Flow<Item> {
 
  protected:
   bool next(Item& item) override {
-    if (!began_) begin();
     while (!ended_ && static_cast<int64_t>(buffer_.size()) < size_) {
       Item more;
       if (flow_->pull(more)) {
@@ -38,12 +37,7 @@ template <class Item> class ShuffleFlow final : public Flow<Item> {
     return true;
   }
   void save(Writer& w) override {
-    w.put(began_);
-    if (began_) {
-      w.put(epoch_.iterator);
-      w.put(epoch_.epoch);
-      w.put(random_.state());
-    }
+    w.put(random_.state());
     w.put(ended_);
     w.put(static_cast<int64_t>(buffer_.size()));
     for (const Item& item : buffer_) put_item(w, item);
@@ -52,18 +46,12 @@ template <class Item> class ShuffleFlow final : public Flow<Item> {
   void restore(Reader& r) override;
 
  private:
-  void begin();
-
-  const ShuffleNode& node_;
-  Context& context_;
-  const std::string path_;
   const int64_t size_;
   std::unique_ptr<Flow<Item>> flow_;
   Held held_;
   std::vector<Item> buffer_;
-  Context::Epoch epoch_;
   Random random_;
-  bool began_ = false, ended_ = false;
+  bool ended_ = false;
 };
 
 class ShuffleNode final : public SelectNode<ShuffleNode> {
@@ -93,28 +81,13 @@ class ShuffleNode final : public SelectNode<ShuffleNode> {
 template <class Item>
 ShuffleFlow<Item>::ShuffleFlow(const ShuffleNode& node, const Scope& scope)
     : Flow<Item>(scope.stage(node)),
-      node_(node),
-      context_(*scope.context),
-      path_(scope.path),
       size_(node.size),
       flow_(make_flow<Item>(node.input(), scope.input(0))),
-      held_(scope.context->budget) {}
-
-template <class Item> void ShuffleFlow<Item>::begin() {
-  began_ = true;
-  epoch_ = context_.next_epoch(path_, [&] { return node_.iterators.next(); });
-  random_ = node_.random(epoch_);
-}
+      held_(scope.context->budget),
+      random_(node.random(scope.context->next_epoch(scope.path, node.iterators))) {}
 
 template <class Item> void ShuffleFlow<Item>::restore(Reader& r) {
-  began_ = r.boolean();
-  if (began_) {
-    epoch_.iterator = r.bits();
-    epoch_.epoch = r.bits();
-    random_ = Random(r.bits());
-    context_.set_epoch(path_, epoch_);
-    node_.iterators.saw(epoch_.iterator);
-  }
+  random_ = Random(r.bits());
   ended_ = r.boolean();
   const int64_t count = r.integer(0, size_);
   for (int64_t i = 0; i < count; ++i) {

@@ -39,9 +39,10 @@ void Writer::put(const Element& element) {
 }
 
 void Writer::put(const std::exception_ptr& error) {
-  const auto [kind, text] = describe(error);
-  put(static_cast<int64_t>(kind));
-  put(text);
+  const Described e = describe(error);
+  put(static_cast<int64_t>(e.kind));
+  put(e.is_located);
+  put(e.text);
 }
 
 std::string_view Reader::take(uint64_t count) {
@@ -80,8 +81,11 @@ Element Reader::element() {
 }
 
 std::exception_ptr Reader::error() {
-  const auto kind = static_cast<ErrorKind>(integer(0, static_cast<int64_t>(ErrorKind::Last)));
-  return make_error(kind, std::string(text()));
+  Described e;
+  e.kind = static_cast<ErrorKind>(integer(0, static_cast<int64_t>(ErrorKind::Last)));
+  e.is_located = boolean();
+  e.text = text();
+  return make_error(e);
 }
 
 void Reader::tag(std::string_view stage) {

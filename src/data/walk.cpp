@@ -18,6 +18,13 @@ SelfTimer::~SelfTimer() {
   inner_ns = outer_inner_ + all;
 }
 
+WaitTimer::WaitTimer(Stage& stage) : stage_(stage), start_(now_ns()) {}
+WaitTimer::~WaitTimer() {
+  const int64_t all = now_ns() - start_;
+  stage_.wait_ns.fetch_add(all, std::memory_order_relaxed);
+  inner_ns += all;
+}
+
 template <> bool Flow<Element>::pull(Element& item) {
   const SelfTimer timer(stage_);
   try {
