@@ -1,6 +1,7 @@
-// Batches of arrays in memory. In order, a batch is a view that moves along the arrays. In a permutation, the step is given the arrays and
-// the numbers of the rows, and gathers them itself with all threads (ADR 0018). Neither copies or allocates anything here.
+// Batches of arrays in memory. In order, a batch is a view that moves along the array. In a permutation, its rows are copied into a buffer,
+// by the thread that then runs the step and finds them in its cache (ADR 0018). Neither allocates anything after the first batch.
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 
 #include "base/text.hpp"
@@ -11,15 +12,38 @@
 namespace tandem::nn {
 namespace {
 
-Spec with_rows(const Tensor& array, const char* symbol) {
+constexpr size_t kAlignment = 64;
+
+Spec batch_spec(const Tensor& array) {
   Dims dims = array.dims();
-  dims[0] = Dim::symbol(symbol);
+  dims[0] = Dim::symbol("b");
   return {array.dtype(), dims};
+}
+
+bool has_dense_rows(const Tensor& t) {
+  int64_t expected = 1;
+  const Shape shape = t.shape();
+  const Strides strides = t.strides();
+  for (size_t i = shape.size(); i-- > 1;) {
+    if (shape[i] != 1 && strides[i] != expected) return false;
+    expected *= shape[i];
+  }
+  return true;
+}
+
+Shape with_rows(Shape shape, int64_t rows) {
+  shape[0] = rows;
+  return shape;
 }
 
 class ArrayBatches : public Batches {
  public:
-  ArrayBatches(const ArraySlice& slice, int64_t batch_size) : first_(slice.first), rows_(slice.count), batch_size_(batch_size) {}
+  ArrayBatches(const ArraySlice& slice, int64_t batch_size) : first_(slice.first), rows_(slice.count), batch_size_(batch_size) {
+    for (const Tensor& t : slice.arrays) {
+      specs_.push_back(batch_spec(t));
+      arrays_.push_back(has_dense_rows(t) ? t : t.contiguous());
+    }
+  }
   std::optional<int64_t> steps() const override { return (rows_ + batch_size_ - 1) / batch_size_; }
   std::optional<int64_t> rows() const override { return rows_; }
   void begin() override {
@@ -33,59 +57,56 @@ class ArrayBatches : public Batches {
   }
 
  protected:
+  std::vector<Tensor> arrays_;
   const int64_t first_, rows_, batch_size_;
   int64_t walk_ = -1, at_ = 0;  // at: rows that are done
-};
-
-// Rows [at, at + count) of a tensor, as a tensor that can be moved on without allocating anything.
-class MovingView {
- public:
-  explicit MovingView(const Tensor& whole) : whole_(whole), view_(frontend::concrete(*frontend::concrete_ref(whole))) {}
-  const Tensor* at(int64_t first, int64_t count) {
-    const engine::TensorRef& whole = *frontend::concrete_ref(whole_);
-    if (!view_.impl()->is_unique()) view_ = frontend::concrete(whole);  // the step gave it away as a result
-    engine::TensorRef& view = static_cast<frontend::ConcreteTensor*>(view_.impl())->ref;
-    view.layout.shape[0] = count;
-    view.offset = whole.offset + static_cast<size_t>(first * whole.layout.strides[0]) * size_of(whole.layout.dtype);
-    return &view_;
-  }
-
- private:
-  Tensor whole_, view_;
 };
 
 class Views final : public ArrayBatches {
  public:
   Views(const ArraySlice& slice, int64_t batch_size) : ArrayBatches(slice, batch_size) {
-    for (const Tensor& t : slice.arrays) {
-      specs_.push_back(with_rows(t, "b"));
-      views_.emplace_back(t);
+    for (const Tensor& t : arrays_) {
+      const engine::TensorRef& ref = *frontend::concrete_ref(t);
+      views_.push_back(frontend::concrete(ref));
+      rest_.push_back(frontend::concrete(ref));
     }
   }
   bool next() override {
     if (at_ >= rows_) return false;
     const int64_t count = std::min(batch_size_, rows_ - at_);
+    std::vector<Tensor>& views = count == batch_size_ ? views_ : rest_;
     batch_.clear();
-    for (MovingView& view : views_) batch_.push_back(view.at(first_ + at_, count));
+    for (size_t i = 0; i < arrays_.size(); ++i) {
+      const engine::TensorRef& whole = *frontend::concrete_ref(arrays_[i]);
+      if (!views[i].impl()->is_unique()) views[i] = frontend::concrete(whole);  // the step gave it away as a result
+      engine::TensorRef& view = static_cast<frontend::ConcreteTensor*>(views[i].impl())->ref;
+      view.layout.shape[0] = count;
+      view.offset = whole.offset + static_cast<size_t>((first_ + at_) * whole.layout.strides[0]) * size_of(whole.layout.dtype);
+      batch_.push_back(&views[i]);
+    }
     at_ += count;
     return true;
   }
 
  private:
-  std::vector<MovingView> views_;
+  std::vector<Tensor> views_, rest_;
 };
 
-// The arrays as they are, and which rows.
-class Permuted final : public ArrayBatches {
+// A buffer that the rows of a batch are copied into.
+class Gathered final : public ArrayBatches {
  public:
-  Permuted(const ArraySlice& slice, int64_t batch_size, uint64_t seed)
-      : ArrayBatches(slice, batch_size),
-        arrays_(slice.arrays),
-        seed_(seed),
-        order_(static_cast<size_t>(rows_)),
-        view_(Tensor::view(order_.data(), DType::I32, {rows_})) {
-    for (const Tensor& t : arrays_) specs_.push_back(with_rows(t, "n"));
-    specs_.push_back({DType::I32, {Dim::symbol("b")}});
+  Gathered(const ArraySlice& slice, int64_t batch_size, uint64_t seed)
+      : ArrayBatches(slice, batch_size), seed_(seed), order_(static_cast<size_t>(rows_)) {
+    for (const Tensor& t : arrays_) {
+      const Shape full = with_rows(t.shape(), std::min(batch_size_, rows_)), rest = with_rows(t.shape(), rows_ % batch_size_);
+      const std::shared_ptr<std::byte> memory(new (std::align_val_t(kAlignment)) std::byte[byte_size(full, t.dtype()) + 1],
+                                              [](std::byte* p) { operator delete[](p, std::align_val_t(kAlignment)); });
+      full_.push_back(Tensor::view(memory.get(), t.dtype(), full, {}, [memory] {}));
+      rest_.push_back(Tensor::view(memory.get(), t.dtype(), rest, {}, [memory] {}));
+      const auto size = static_cast<int64_t>(size_of(t.dtype()));
+      sources_.push_back({static_cast<const std::byte*>(t.raw_data()), t.strides()[0] * size,
+                          byte_size(full, t.dtype()) / static_cast<size_t>(full[0]), memory.get()});
+    }
   }
   void begin() override {
     ArrayBatches::begin();
@@ -98,31 +119,42 @@ class Permuted final : public ArrayBatches {
   bool next() override {
     if (at_ >= rows_) return false;
     const int64_t count = std::min(batch_size_, rows_ - at_);
+    for (const Source& s : sources_) {
+      std::byte* to = s.to;
+      for (int64_t k = 0; k < count; ++k, to += s.row_bytes)
+        std::memcpy(to, s.data + (first_ + order_[static_cast<size_t>(at_ + k)]) * s.stride_bytes, s.row_bytes);
+    }
     batch_.clear();
-    for (const Tensor& t : arrays_) batch_.push_back(&t);
-    batch_.push_back(view_.at(at_, count));
+    for (const Tensor& t : count == batch_size_ || rows_ < batch_size_ ? full_ : rest_) batch_.push_back(&t);
     at_ += count;
     return true;
   }
 
  private:
+  struct Source {
+    const std::byte* data;
+    int64_t stride_bytes;
+    size_t row_bytes;
+    std::byte* to;
+  };
+
   // Fisher and Yates; the same for the same seed and walk, so that a place in it can be found again.
   void permute() {
-    std::iota(order_.begin(), order_.end(), static_cast<int32_t>(first_));
+    std::iota(order_.begin(), order_.end(), int64_t{0});
     data::Random random = data::Random::of({seed_, static_cast<uint64_t>(walk_)});
     for (size_t i = order_.size(); i > 1; --i) std::swap(order_[i - 1], order_[random.below(i)]);
   }
 
-  const std::vector<Tensor> arrays_;
   const uint64_t seed_;
-  std::vector<int32_t> order_;
-  MovingView view_;
+  std::vector<int64_t> order_;
+  std::vector<Source> sources_;
+  std::vector<Tensor> full_, rest_;
 };
 
 }  // namespace
 
 std::unique_ptr<Batches> batches_of(const ArraySlice& slice, int64_t batch_size, Order order, uint64_t seed) {
-  if (order == Order::Shuffled) return std::make_unique<Permuted>(slice, batch_size, seed);
+  if (order == Order::Shuffled) return std::make_unique<Gathered>(slice, batch_size, seed);
   return std::make_unique<Views>(slice, batch_size);
 }
 

@@ -34,7 +34,6 @@ struct ArraySlice {
   std::vector<Tensor> arrays;
   int64_t first = 0, count = 0;
 };
-// Shuffled: the whole arrays, with "n" rows, and behind them int32[b], which rows are the batch.
 std::unique_ptr<Batches> batches_of(const ArraySlice& slice, int64_t batch_size, Order order, uint64_t seed);
 std::unique_ptr<Batches> batches_of(const data::Dataset& dataset, size_t components);  // the first ones of each element
 

@@ -192,9 +192,6 @@ TrainingLoop::TrainingLoop(const Model& model, Run::Kind kind, const std::vector
   Impl& i = *impl_;
   i.parts = {x.size(), kind == Run::Kind::Predict ? 0 : y.size(), weighted ? size_t{1} : size_t{0}};
   const bool shuffled = kind == Run::Kind::Train && options.shuffle;
-  if (shuffled && rows > std::numeric_limits<int32_t>::max())
-    user_error("fit: ", rows, " rows are too many to be shuffled\n  hint: .shuffle = false, or a dataset");
-  i.parts.by_rows = shuffled;
   i.batches = batches_of(slice, options.batch_size, shuffled ? Order::Shuffled : Order::AsItIs, options.seed);
   i.find_step();
 }

@@ -57,20 +57,6 @@ std::string text_of(const std::vector<Spec>& specs) {
   return text;
 }
 
-// The batch itself.
-std::vector<Tensor> gathered(const std::vector<Tensor>& given, const Training::Parts& parts) {
-  if (!parts.by_rows) return given;
-  std::vector<Tensor> batch;
-  for (size_t i = 0; i + 1 < given.size(); ++i) batch.push_back(take_clipped(given[i], given.back()));
-  return batch;
-}
-std::vector<Spec> gathered(const std::vector<Spec>& given, const Training::Parts& parts) {
-  if (!parts.by_rows) return given;
-  std::vector<Spec> batch(given.begin(), given.end() - 1);
-  for (Spec& s : batch) s.dims[0] = given.back().dims[0];
-  return batch;
-}
-
 std::vector<Spec> part(const std::vector<Spec>& specs, size_t first, size_t count) {
   return {specs.begin() + static_cast<ptrdiff_t>(first), specs.begin() + static_cast<ptrdiff_t>(first + count)};
 }
@@ -203,17 +189,15 @@ const FlatCallable& Training::step(const Model& model, Run::Kind kind, const std
   for (const auto& s : steps_)
     if (s->kind == kind && s->specs == text && s->parts == parts && s->class_weight == class_weight) return s->function;
 
-  const std::vector<Spec> batch_specs = gathered(specs, parts);
-  if (kind != Run::Kind::Predict) prepare(model, part(batch_specs, 0, parts.inputs), part(batch_specs, parts.inputs, parts.targets));
+  if (kind != Run::Kind::Predict) prepare(model, part(specs, 0, parts.inputs), part(specs, parts.inputs, parts.targets));
   // The model holds this training, so the steps must not hold the model: a handle that does not own.
   const auto self = [body = &model.body()] { return Model(Layer(std::shared_ptr<LayerBody>(std::shared_ptr<void>(), body))); };
   FlatFunction body;
   switch (kind) {
     case Run::Kind::Train: {
       options.optimizer.build(model.trainable_weights());
-      body = [this, self, parts, class_weight](const std::vector<Tensor>& given) -> std::vector<Tensor> {
+      body = [this, self, parts, class_weight](const std::vector<Tensor>& batch) -> std::vector<Tensor> {
         const Model m = self();
-        const std::vector<Tensor> batch = gathered(given, parts);
         Tape tape;
         measure(m, batch, parts, class_weight, true, [&](const Tensor& loss) {
           options.optimizer.apply(tape.gradients(options.optimizer.scaled(loss), m.trainable_weights()));

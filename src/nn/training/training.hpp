@@ -11,11 +11,9 @@
 namespace tandem::nn {
 
 struct Training {
-  // What the tensors of a batch are, in order: inputs, targets, sample weights. By rows: these are whole arrays, and the last tensor says
-  // which of their rows the batch is.
+  // What the tensors of a batch are, in order: inputs, targets, sample weights.
   struct Parts {
     size_t inputs = 0, targets = 0, weights = 0;
-    bool by_rows = false;
     bool operator==(const Parts&) const = default;
   };
   struct Output {
