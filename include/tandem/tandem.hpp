@@ -5,7 +5,7 @@
 #include <tandem/dlpack.hpp>
 #include <tandem/function.hpp>
 #include <tandem/loss_scale.hpp>
-#include <tandem/nn/layers/core.hpp>
+#include <tandem/nn/layers.hpp>
 #include <tandem/nn/model.hpp>
 #include <tandem/nn/training.hpp>
 #include <tandem/ops.hpp>
