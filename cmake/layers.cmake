@@ -24,6 +24,7 @@ set(TANDEM_LAYERS
 set(TANDEM_PUBLIC_HEADERS
   "base        dtype shape error dim"
   "data        data"
+  "nn          tandem"
 )
 # Each folder devices/<name> may use this layer (and what that may use) and itself; nobody may use a folder of devices/.
 set(TANDEM_DEVICES_USE "device")

@@ -50,12 +50,17 @@ target_compile_definitions(tandem_cli PRIVATE TANDEM_VERSION="${PROJECT_VERSION}
 target_link_libraries(tandem_cli PRIVATE tandem_flags tandem ${CMAKE_DL_LIBS})
 
 # examples/<name>/*.cpp -> the program tandem_<name>. Folders skeleton_* are there to be copied, and are built by the tests that need them.
+# examples/common is what the others share.
+file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/examples/common/*.cpp)
+add_library(tandem_examples STATIC ${sources})
+target_include_directories(tandem_examples PUBLIC ${CMAKE_SOURCE_DIR}/examples/common)
+target_link_libraries(tandem_examples PUBLIC tandem PRIVATE tandem_flags)
 file(GLOB examples CONFIGURE_DEPENDS LIST_DIRECTORIES true ${CMAKE_SOURCE_DIR}/examples/*)
 foreach(folder IN LISTS examples)
   get_filename_component(name ${folder} NAME)
   file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp)
-  if(sources AND NOT name MATCHES "^skeleton_")
+  if(sources AND NOT name MATCHES "^(skeleton_.*|common)$")
     add_executable(tandem_${name} ${sources})
-    target_link_libraries(tandem_${name} PRIVATE tandem_flags tandem)
+    target_link_libraries(tandem_${name} PRIVATE tandem_flags tandem tandem_examples)
   endif()
 endforeach()

@@ -20,10 +20,10 @@ constexpr float kLearningRate = 1e-3f;
 // Two dense layers with a relu between them.
 struct Mlp {
   explicit Mlp(td::Generator& random)
-      : w1(random.normal({demo::kPixels, kHidden}, 0, std::sqrt(2.0 / demo::kPixels))),
+      : w1(random.normal({examples::kPixels, kHidden}, 0, std::sqrt(2.0 / examples::kPixels))),
         b1(td::Tensor::zeros({kHidden})),
-        w2(random.normal({kHidden, demo::kClasses}, 0, std::sqrt(2.0 / kHidden))),
-        b2(td::Tensor::zeros({demo::kClasses})) {}
+        w2(random.normal({kHidden, examples::kClasses}, 0, std::sqrt(2.0 / kHidden))),
+        b2(td::Tensor::zeros({examples::kClasses})) {}
 
   td::Tensor operator()(const td::Tensor& x) const { return td::matmul(td::relu(td::matmul(x, w1) + b1), w2) + b2; }
   std::vector<td::Variable> variables() const { return {w1, b1, w2, b2}; }
@@ -61,8 +61,8 @@ struct Set {
   td::Tensor x, y;
 };
 Set load(int64_t count, uint64_t seed) {
-  const demo::Digits d = demo::draw_digits(count, seed);
-  return {td::Tensor::from(d.images, {count, demo::kPixels}), td::Tensor::from(d.labels, {count})};
+  const examples::Digits d = examples::draw_digits(count, seed);
+  return {td::Tensor::from(d.images, {count, examples::kPixels}), td::Tensor::from(d.labels, {count})};
 }
 
 td::Tensor accuracy(const td::Tensor& logits, const td::Tensor& y) { return td::mean((logits.argmax(-1) == y).cast(td::DType::F32)); }
@@ -84,11 +84,11 @@ void train() {
         adam.apply(tape.gradients(loss, model.variables()));
         return std::pair(loss, accuracy(logits, y));
       },
-      {td::Spec{td::DType::F32, {b, demo::kPixels}}, td::Spec{td::DType::I32, {b}}}, "step");
+      {td::Spec{td::DType::F32, {b, examples::kPixels}}, td::Spec{td::DType::I32, {b}}}, "step");
 
   const int64_t steps = (kTrain + kBatch - 1) / kBatch;
   for (int epoch = 1; epoch <= kEpochs; ++epoch) {
-    demo::Progress progress(epoch, kEpochs, steps);
+    examples::Progress progress(epoch, kEpochs, steps);
     const td::Tensor order = random.permutation(kTrain);
     float loss_sum = 0, accuracy_sum = 0;
     for (int64_t n = 0; n < steps; ++n) {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 
-namespace demo {
+namespace examples {
 
 Progress::Progress(int epoch, int epochs, int64_t steps)
     : epoch_(epoch), epochs_(epochs), steps_(steps), is_terminal_(isatty(STDOUT_FILENO) != 0) {}
@@ -36,4 +36,4 @@ void Progress::finish(float loss, float accuracy) {
   std::fflush(stdout);
 }
 
-}  // namespace demo
+}  // namespace examples

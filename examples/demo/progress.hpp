@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-namespace demo {
+namespace examples {
 
 class Progress {
  public:
@@ -23,4 +23,4 @@ class Progress {
   double drawn_ = -1;
 };
 
-}  // namespace demo
+}  // namespace examples

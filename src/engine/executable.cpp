@@ -36,14 +36,14 @@ Bound::~Bound() {
 }
 
 void Bound::run(TensorRefs inputs, std::vector<TensorRef>& outputs) {
-  // Few tensors live on the stack: this is the path of every eager op.
+  // Few tensors live on the stack: this is the path of every eager op. For more of them the thread keeps memory: a step allocates nothing.
   constexpr size_t kFew = 16;
   void* few[2 * kFew];
-  std::vector<void*> many;
+  thread_local std::vector<void*> many;
   const size_t n = inputs.size(), m = plan_.outputs.size();
   void** pointers = few;
   if (n + m > 2 * kFew) {
-    many.resize(n + m);
+    if (many.size() < n + m) many.resize(n + m);
     pointers = many.data();
   }
   void** results = pointers + n;

@@ -65,6 +65,7 @@ class FieldReader {
   const Config* find(const char* key);
   [[noreturn]] void expected(const char* wanted, const char* key, const Config& c) const;
 
+  void read(const Config& c, const char*, Config& v) { v = c; }
   void read(const Config& c, const char* key, bool& v);
   void read(const Config& c, const char* key, int64_t& v);
   void read(const Config& c, const char* key, double& v);

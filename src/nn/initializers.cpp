@@ -61,7 +61,8 @@ Initializer scaled(const char* name, double scale, const char* mode, const char*
   Config parameters = seed_config(seed);
   parameters["input_axes"] = nullptr;
   parameters["output_axes"] = nullptr;
-  return named(name, parameters, [=](const Shape& shape, DType dtype) { return scaled_variance(shape, dtype, {scale, mode, distribution, seed}); });
+  return named(name, parameters,
+               [=](const Shape& shape, DType dtype) { return scaled_variance(shape, dtype, {scale, mode, distribution, seed}); });
 }
 
 // Q of a random matrix, with the signs that make it uniform (Saxe et al., 2014; Mezzadri, 2007).
@@ -125,14 +126,19 @@ Initializer TruncatedNormal(double mean, double stddev, Seed seed) {
 Initializer VarianceScaling(const VarianceScalingOptions& o) {
   if (!(o.scale > 0)) user_error("VarianceScaling: scale is ", o.scale, ", expected more than 0");
   const auto one_of = [](const char* setting, const std::string& value, const std::vector<std::string>& allowed) {
-    if (std::find(allowed.begin(), allowed.end(), value) == allowed.end()) unknown_name(cat(setting, " of VarianceScaling"), value, allowed);
+    if (std::find(allowed.begin(), allowed.end(), value) == allowed.end())
+      unknown_name(cat(setting, " of VarianceScaling"), value, allowed);
   };
   VarianceScalingOptions known = o;
   if (known.distribution == "normal") known.distribution = "truncated_normal";  // Keras's older name
   one_of("mode", known.mode, {"fan_in", "fan_out", "fan_avg"});
   one_of("distribution", known.distribution, {"truncated_normal", "untruncated_normal", "uniform"});
   Config c = seed_config(known.seed);
-  c.update({{"scale", known.scale}, {"mode", known.mode}, {"distribution", known.distribution}, {"input_axes", nullptr}, {"output_axes", nullptr}});
+  c.update({{"scale", known.scale},
+            {"mode", known.mode},
+            {"distribution", known.distribution},
+            {"input_axes", nullptr},
+            {"output_axes", nullptr}});
   return named("VarianceScaling", c, [=](const Shape& shape, DType dtype) { return scaled_variance(shape, dtype, known); });
 }
 Initializer GlorotUniform(Seed seed) { return scaled("GlorotUniform", 1, "fan_avg", "uniform", seed); }
@@ -164,19 +170,27 @@ template <> const std::vector<NamedEntry<InitializerKind>>& NamedTable<Initializ
       {"Zeros", {"zero"}, [](const Config&) { return Zeros(); }},
       {"Ones", {"one"}, [](const Config&) { return Ones(); }},
       {"Constant", {}, [](const Config& c) { return Constant(Reader("Constant", c).get("value", 0.0)); }},
-      {"RandomNormal", {"normal"}, [](const Config& c) {
+      {"RandomNormal",
+       {"normal"},
+       [](const Config& c) {
          Reader r("RandomNormal", c);
          return RandomNormal(r.get("mean", 0.0), r.get("stddev", 0.05), r.get("seed", Seed()));
        }},
-      {"RandomUniform", {"uniform"}, [](const Config& c) {
+      {"RandomUniform",
+       {"uniform"},
+       [](const Config& c) {
          Reader r("RandomUniform", c);
          return RandomUniform(r.get("minval", -0.05), r.get("maxval", 0.05), r.get("seed", Seed()));
        }},
-      {"TruncatedNormal", {}, [](const Config& c) {
+      {"TruncatedNormal",
+       {},
+       [](const Config& c) {
          Reader r("TruncatedNormal", c);
          return TruncatedNormal(r.get("mean", 0.0), r.get("stddev", 0.05), r.get("seed", Seed()));
        }},
-      {"VarianceScaling", {}, [](const Config& c) {
+      {"VarianceScaling",
+       {},
+       [](const Config& c) {
          Reader r("VarianceScaling", c);
          VarianceScalingOptions o;
          r("scale", o.scale);
@@ -193,7 +207,9 @@ template <> const std::vector<NamedEntry<InitializerKind>>& NamedTable<Initializ
       seeded<HeNormal>("HeNormal"),
       seeded<LecunUniform>("LecunUniform"),
       seeded<LecunNormal>("LecunNormal"),
-      {"Orthogonal", {"OrthogonalInitializer"}, [](const Config& c) {
+      {"Orthogonal",
+       {"OrthogonalInitializer"},
+       [](const Config& c) {
          Reader r("Orthogonal", c);
          return Orthogonal(r.get("gain", 1.0), r.get("seed", Seed()));
        }},

@@ -58,8 +58,10 @@ void expect_data_format(const char* kind, const std::string& data_format) {
 }
 
 const char* spatial_axes(int count, bool channels_first) {
-  static constexpr const char* kLast[] = {"[batch, steps, channels]", "[batch, height, width, channels]", "[batch, depth, height, width, channels]"};
-  static constexpr const char* kFirst[] = {"[batch, channels, steps]", "[batch, channels, height, width]", "[batch, channels, depth, height, width]"};
+  static constexpr const char* kLast[] = {"[batch, steps, channels]", "[batch, height, width, channels]",
+                                          "[batch, depth, height, width, channels]"};
+  static constexpr const char* kFirst[] = {"[batch, channels, steps]", "[batch, channels, height, width]",
+                                           "[batch, channels, depth, height, width]"};
   return (channels_first ? kFirst : kLast)[count - 1];
 }
 

@@ -38,7 +38,7 @@ template <class Body> void register_kind() { register_layer(Body::kName, &from_c
 
 // --- checks that kinds share -------------------------------------------------------------------------------------------------------
 
-void expect_rank(const Spec& input, int rank, const char* axes);           // axes: "[batch, time, features]"
+void expect_rank(const Spec& input, int rank, const char* axes);  // axes: "[batch, time, features]"
 void expect_rank_at_least(const Spec& input, int rank, const char* axes);
 int64_t known_extent(const Spec& input, int64_t axis, const char* needed_for);  // UserError when it is a symbol
 void expect_positive(const char* kind, const char* setting, int64_t value);
@@ -64,6 +64,16 @@ void register_core_layers();
 void register_activation_layers();
 void register_regularization_layers();
 void register_reshaping_layers();
+void register_einsum_layers();
+void register_convolution_layers();
+void register_pooling_layers();
+void register_normalization_layers();
+void register_merging_layers();
+void register_recurrent_layers();
+void register_wrapper_layers();
+void register_attention_layers();
+void register_preprocessing_layers();
+void register_augmentation_layers();
 void register_networks();
 
 }  // namespace tandem::nn

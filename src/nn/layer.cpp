@@ -103,9 +103,11 @@ Variable LayerBody::add_weight(const std::string& name, const Shape& shape, cons
   const std::string full_name = cat(name_, "/", name);
   const bool loading = LoadingScope::active();
   if (loading) LoadingScope::take(full_name, shape, dtype);
-  const Variable weight(loading ? Tensor::zeros(shape, dtype) : options.initializer(shape, dtype), {.name = full_name, .trainable = options.trainable && trainable_, .dtype = dtype});
+  const Variable weight(loading ? Tensor::zeros(shape, dtype) : options.initializer(shape, dtype),
+                        {.name = full_name, .trainable = options.trainable && trainable_, .dtype = dtype});
   if (!(weight.shape() == shape))
-    user_error("weight '", name, "' is ", shape.str(), ", its initializer ", options.initializer.class_name(), " gave ", weight.shape().str());
+    user_error("weight '", name, "' is ", shape.str(), ", its initializer ", options.initializer.class_name(), " gave ",
+               weight.shape().str());
   if (options.trainable)
     weights_.insert(weights_.begin() + static_cast<ptrdiff_t>(trainable_count_++), weight);
   else

@@ -33,7 +33,8 @@ template <class Kind> Named<Kind> make_named(const std::string& name, const Conf
   std::vector<std::string> known;
   for (const NamedEntry<Kind>& e : NamedTable<Kind>::entries()) {
     const std::string snake = snake_case(e.class_name);
-    if (name == e.class_name || name == snake || std::find(e.aliases.begin(), e.aliases.end(), name) != e.aliases.end()) return e.make(parameters);
+    if (name == e.class_name || name == snake || std::find(e.aliases.begin(), e.aliases.end(), name) != e.aliases.end())
+      return e.make(parameters);
     known.push_back(snake);
   }
   unknown_name(NamedTable<Kind>::what(), name, known);
@@ -52,7 +53,8 @@ template <class Kind> Named<Kind> Named<Kind>::from_config(const Config& c) {
   if (c.is_string()) return Named(c.get<std::string>());
   const auto name = c.is_object() ? c.find("class_name") : c.end();
   if (!c.is_object() || name == c.end() || !name->is_string() || !c.contains("config"))
-    user_error("the config of an ", NamedTable<Kind>::what(), " is ", c.dump().substr(0, 60), ", expected a name or an object with class_name and config");
+    user_error("the config of an ", NamedTable<Kind>::what(), " is ", c.dump().substr(0, 60),
+               ", expected a name or an object with class_name and config");
   if (*name == "function" && c["config"].is_string()) return Named(c["config"].template get<std::string>());
   return make_named<Kind>(name->template get<std::string>(), c["config"]);
 }
@@ -62,7 +64,10 @@ template <class Kind> std::string Named<Kind>::class_name() const { return body_
 template <class Kind> Config Named<Kind>::config() const {
   if (NamedTable<Kind>::by_name_only()) return body_ ? body_->class_name : "linear";
   if (!body_) return nullptr;
-  return {{"module", NamedTable<Kind>::module()}, {"class_name", body_->class_name}, {"config", body_->parameters}, {"registered_name", nullptr}};
+  return {{"module", NamedTable<Kind>::module()},
+          {"class_name", body_->class_name},
+          {"config", body_->parameters},
+          {"registered_name", nullptr}};
 }
 
 template <class Kind> const typename Named<Kind>::Function& Named<Kind>::function() const {

@@ -68,7 +68,8 @@ void unknown_name(std::string_view what, std::string_view name, const std::vecto
   std::vector<std::string> hints;
   for (const auto& [d, k] : near)
     if (hints.size() < 4) hints.push_back(k);
-  user_error("unknown ", what, " '", name, "'\n  hint: ", hints.empty() ? cat("there are ", joined(known)) : cat("did you mean ", joined(hints), "?"), more);
+  user_error("unknown ", what, " '", name,
+             "'\n  hint: ", hints.empty() ? cat("there are ", joined(known)) : cat("did you mean ", joined(hints), "?"), more);
 }
 
 }  // namespace tandem::nn

@@ -118,7 +118,8 @@ void NetworkBody::make_graph(std::vector<Symbol> inputs, std::vector<Symbol> out
   std::map<const void*, size_t> at;
   std::vector<Step> steps;
   for (const auto& origin : walk.calls) {
-    if (origin->inputs.empty() && std::none_of(inputs.begin(), inputs.end(), [&](const Symbol& s) { return key_of(*s.origin()) == key_of(*origin); }))
+    if (origin->inputs.empty() &&
+        std::none_of(inputs.begin(), inputs.end(), [&](const Symbol& s) { return key_of(*s.origin()) == key_of(*origin); }))
       user_error("the outputs of the model depend on input '", origin->layer.name(), "', which is not one of its inputs");
     at[key_of(*origin)] = steps.size();
     Step step{origin, {}};
@@ -126,7 +127,8 @@ void NetworkBody::make_graph(std::vector<Symbol> inputs, std::vector<Symbol> out
     steps.push_back(std::move(step));
   }
   for (const Symbol& s : inputs) {
-    if (!s.is_input()) user_error("an input of a model is a result of layer '", s.origin()->layer.name(), "'\n  hint: inputs are made by Input");
+    if (!s.is_input())
+      user_error("an input of a model is a result of layer '", s.origin()->layer.name(), "'\n  hint: inputs are made by Input");
     if (!at.contains(key_of(*s.origin()))) user_error("the outputs of the model do not depend on input '", s.origin()->layer.name(), "'");
   }
   if (!sequential_) adopt(in_keras_order(walk));
@@ -163,7 +165,8 @@ void NetworkBody::check(const std::vector<Spec>& inputs) const {
     if (inputs.size() != 1) user_error("takes one input, got ", inputs.size());
     return;
   }
-  if (inputs.size() != inputs_.size()) user_error("takes ", inputs_.size(), inputs_.size() == 1 ? " input" : " inputs", ", got ", inputs.size());
+  if (inputs.size() != inputs_.size())
+    user_error("takes ", inputs_.size(), inputs_.size() == 1 ? " input" : " inputs", ", got ", inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i)
     if (!fits(inputs[i], inputs_[i].spec()))
       user_error("input '", inputs_[i].origin()->layer.name(), "' takes ", inputs_[i].spec().str(), ", got ", inputs[i].str());

@@ -114,7 +114,8 @@ class Reader {
       const size_t before = waiting;
       waiting = 0;
       for (Entry& e : entries_) waiting += advance(e);
-      if (waiting != 0 && waiting == before) user_error(what_, ": the calls of ", waiting, " layers depend on each other or on what is not there");
+      if (waiting != 0 && waiting == before)
+        user_error(what_, ": the calls of ", waiting, " layers depend on each other or on what is not there");
     } while (waiting != 0);
   }
 
@@ -220,14 +221,16 @@ class Reader {
 
   // Null when that call was not made yet.
   const Symbol* find(const Config& place) const {
-    const bool good = place.is_array() && place.size() == 3 && place[0].is_string() && place[1].is_number_unsigned() && place[2].is_number_unsigned();
+    const bool good =
+        place.is_array() && place.size() == 3 && place[0].is_string() && place[1].is_number_unsigned() && place[2].is_number_unsigned();
     if (!good) user_error(what_, ": a tensor is at ", place.dump().substr(0, 60), ", expected [layer, call, output]");
     const auto it = index_.find(place[0].get<std::string>());
     if (it == index_.end()) user_error(what_, ": no layer is named ", place[0].dump());
     const Entry& e = entries_[it->second];
     const auto call = place[1].get<size_t>(), output = place[2].get<size_t>();
     if (call >= e.calls.size()) return nullptr;
-    if (output >= e.calls[call].size()) user_error(what_, ": layer ", place[0].dump(), " has ", e.calls[call].size(), " outputs, number ", output, " is asked for");
+    if (output >= e.calls[call].size())
+      user_error(what_, ": layer ", place[0].dump(), " has ", e.calls[call].size(), " outputs, number ", output, " is asked for");
     return &e.calls[call][output];
   }
 

@@ -29,6 +29,16 @@ void register_own() {
     register_activation_layers();
     register_regularization_layers();
     register_reshaping_layers();
+    register_einsum_layers();
+    register_convolution_layers();
+    register_pooling_layers();
+    register_normalization_layers();
+    register_merging_layers();
+    register_recurrent_layers();
+    register_wrapper_layers();
+    register_attention_layers();
+    register_preprocessing_layers();
+    register_augmentation_layers();
     register_networks();
   });
 }
@@ -39,7 +49,8 @@ DType dtype_from(const Config& c, const std::string& what) {
   if (c.is_object() && c.contains("config") && c["config"].contains("name")) name = &c["config"]["name"];
   if (!name->is_string()) user_error(what, ": dtype is ", c.dump(), ", expected a name or a policy");
   const auto dtype = parse_dtype(name->get<std::string>());
-  if (!dtype) user_error(what, ": unknown dtype ", name->dump(), "\n  hint: layers have one dtype; mixed policies belong to the whole model");
+  if (!dtype)
+    user_error(what, ": unknown dtype ", name->dump(), "\n  hint: layers have one dtype; mixed policies belong to the whole model");
   return *dtype;
 }
 
@@ -79,13 +90,23 @@ Layer layer_from_config(const std::string& class_name, const Config& config) {
 Config serialize(const Layer& layer) {
   const std::string name = layer.class_name();
   register_own();
-  return {{"module", name == "Functional" ? "keras.src.models.functional" : name == "Sequential" ? "keras" : "keras.layers"},
+  return {{"module", name == "Functional"   ? "keras.src.models.functional"
+                     : name == "Sequential" ? "keras"
+                                            : "keras.layers"},
           {"class_name", name},
           {"config", layer.config()},
           {"registered_name", name == "Functional" ? Config(name) : Config()}};
 }
 
 Layer deserialize(const Config& object) {
+  // Files come from anywhere, and each level takes a piece of the stack.
+  constexpr int kDeepest = 64;
+  static thread_local int depth = 0;
+  struct Level {
+    Level() { ++depth; }
+    ~Level() { --depth; }
+  } level;
+  if (depth > kDeepest) user_error("layers are nested more than ", kDeepest, " deep");
   const auto name = object.is_object() ? object.find("class_name") : object.end();
   if (!object.is_object() || name == object.end() || !name->is_string() || !object.contains("config"))
     user_error("a layer's config needs a class_name and a config, got ", object.dump().substr(0, 60));

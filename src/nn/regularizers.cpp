@@ -98,20 +98,28 @@ template <> bool NamedTable<RegularizerKind>::by_name_only() { return false; }
 template <> const std::vector<NamedEntry<RegularizerKind>>& NamedTable<RegularizerKind>::entries() {
   using namespace regularizers;
   static const std::vector<NamedEntry<RegularizerKind>> all = {
-      {"L1", {}, [](const Config& c) {
+      {"L1",
+       {},
+       [](const Config& c) {
          FieldReader r("L1", c);
          return L1(number(r, "l1", 0.01));
        }},
-      {"L2", {}, [](const Config& c) {
+      {"L2",
+       {},
+       [](const Config& c) {
          FieldReader r("L2", c);
          return L2(number(r, "l2", 0.01));
        }},
       // By its bare name Keras gives both a hundredth; as a class it begins with nothing.
-      {"L1L2", {"l1_l2"}, [](const Config& c) {
+      {"L1L2",
+       {"l1_l2"},
+       [](const Config& c) {
          FieldReader r("L1L2", c);
          return L1L2(number(r, "l1", 0.0), number(r, "l2", 0.0));
        }},
-      {"OrthogonalRegularizer", {"orthogonal"}, [](const Config& c) {
+      {"OrthogonalRegularizer",
+       {"orthogonal"},
+       [](const Config& c) {
          FieldReader r("OrthogonalRegularizer", c);
          std::string mode = "rows";
          r("mode", mode);
@@ -127,16 +135,22 @@ template <> bool NamedTable<ConstraintKind>::by_name_only() { return false; }
 template <> const std::vector<NamedEntry<ConstraintKind>>& NamedTable<ConstraintKind>::entries() {
   using namespace constraints;
   static const std::vector<NamedEntry<ConstraintKind>> all = {
-      {"MaxNorm", {}, [](const Config& c) {
+      {"MaxNorm",
+       {},
+       [](const Config& c) {
          FieldReader r("MaxNorm", c);
          return MaxNorm(number(r, "max_value", 2), axis_of(r));
        }},
       {"NonNeg", {}, [](const Config&) { return NonNeg(); }},
-      {"UnitNorm", {}, [](const Config& c) {
+      {"UnitNorm",
+       {},
+       [](const Config& c) {
          FieldReader r("UnitNorm", c);
          return UnitNorm(axis_of(r));
        }},
-      {"MinMaxNorm", {}, [](const Config& c) {
+      {"MinMaxNorm",
+       {},
+       [](const Config& c) {
          FieldReader r("MinMaxNorm", c);
          const double low = number(r, "min_value", 0), high = number(r, "max_value", 1), rate = number(r, "rate", 1);
          return MinMaxNorm(low, high, rate, axis_of(r));

@@ -44,7 +44,9 @@ Size size_of(const std::vector<Variable>& weights) {
   return s;
 }
 
-std::string total_line(const char* what, const Size& s) { return cat(" ", what, ": ", with_commas(s.parameters), " (", bytes_text(s.bytes), ")\n"); }
+std::string total_line(const char* what, const Size& s) {
+  return cat(" ", what, ": ", with_commas(s.parameters), " (", bytes_text(s.bytes), ")\n");
+}
 
 // How many columns a text takes: bytes that continue a character of UTF-8 take none.
 size_t columns_of(const std::string& s) {
@@ -91,7 +93,8 @@ std::string sources_text(const NetworkBody& network, const Layer& layer) {
   for (const auto& step : network.steps()) {
     if (!(step.origin->layer == layer)) continue;
     for (const auto& source : step.inputs)
-      text += cat(text.empty() ? "" : ", ", network.steps()[source.step].origin->layer.name(), source.output ? cat("[", source.output, "]") : "");
+      text += cat(text.empty() ? "" : ", ", network.steps()[source.step].origin->layer.name(),
+                  source.output ? cat("[", source.output, "]") : "");
   }
   return text;
 }
@@ -119,13 +122,15 @@ std::string Network::summary() const {
   if (!body.sequential()) head.emplace_back("Connected to");
   table.add(head);
   for (const Layer& layer : body.layers()) {
-    const std::string parameters = layer.built() || layer.as<InputLayerBody>() ? with_commas(size_of(layer.weights()).parameters) : "0 (unbuilt)";
+    const std::string parameters =
+        layer.built() || layer.as<InputLayerBody>() ? with_commas(size_of(layer.weights()).parameters) : "0 (unbuilt)";
     std::vector<std::string> row{cat(layer.name(), " (", layer.class_name(), ")"), output_text(body, layer), parameters};
     if (!body.sequential()) row.push_back(sources_text(body, layer));
     table.add(row);
   }
   return cat("Model: \"", name(), "\"\n", table.str(), total_line("Total params", size_of(weights())),
-             total_line("Trainable params", size_of(trainable_weights())), total_line("Non-trainable params", size_of(non_trainable_weights())));
+             total_line("Trainable params", size_of(trainable_weights())),
+             total_line("Non-trainable params", size_of(non_trainable_weights())));
 }
 
 }  // namespace tandem::nn

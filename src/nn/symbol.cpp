@@ -30,7 +30,8 @@ Symbol Layer::operator()(const Symbol& x, const CallFlags& flags, Where where) c
 }
 
 Symbol::operator Layer() const {
-  if (!is_input()) user_error("a result of layer '", origin_->layer.name(), "' is used where a layer is expected\n  hint: only an Input can be");
+  if (!is_input())
+    user_error("a result of layer '", origin_->layer.name(), "' is used where a layer is expected\n  hint: only an Input can be");
   return origin_->layer;
 }
 

@@ -1,6 +1,8 @@
 // Whole trainings: the same as Keras from the same weights, and what fit promises besides.
 #include <tandem/nn/training.hpp>
 
+#include <unistd.h>
+
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -90,6 +92,228 @@ TEST(Training, IsKerass) {
       EXPECT_NEAR(value, evaluated.at(without_number(key)), 3e-5) << key;
     expect_near(model.predict(x, {.batch_size = 16, .verbose = 0}), r["predict"], 3e-5, "predictions");
   }
+}
+
+// --- data, in whatever form
+// ---------------------------------------------------------------------------------------------------------------
+
+struct Data {
+  Tensor x = Tensor::arange(0, 60 * 6).reshape({60, 6}).cast(DType::F32) * 0.01f - 1.8f;
+  Tensor y = sum(x, 1, true) * 0.3f;
+};
+
+Model regression() {
+  set_random_seed(3);
+  const Model model = two_layers(1, {});
+  model.compile({.optimizer = SGD(0.01), .loss = {"mse"}, .metrics = {"mae"}});
+  return model;
+}
+std::vector<float> numbers(const Model& model) {
+  std::vector<float> all;
+  for (const Variable& v : model.weights())
+    for (const float f : v.value().to_vector<float>()) all.push_back(f);
+  return all;
+}
+
+TEST(Training, ADatasetGivesTheSameBitsAsArrays) {
+  const Data d;
+  const Model arrays = regression(), dataset = regression();
+  arrays.fit(d.x, d.y, {.batch_size = 16, .epochs = 3, .shuffle = false, .verbose = 0});
+  dataset.fit(data::Dataset::from_slices({d.x, d.y}).batch(16).prefetch(2), {.epochs = 3, .verbose = 0});
+  EXPECT_EQ(numbers(arrays), numbers(dataset));
+  EXPECT_EQ(arrays.evaluate(d.x, d.y, {.verbose = 0}), dataset.evaluate(data::Dataset::from_slices({d.x, d.y}).batch(32), {.verbose = 0}));
+  EXPECT_EQ(arrays.predict(d.x, {.verbose = 0}).to_vector<float>(),
+            dataset.predict(data::Dataset::from_slices({d.x}).batch(7), {.verbose = 0}).front().to_vector<float>());
+}
+
+TEST(Training, TheSeedDecidesTheOrder) {
+  const Data d;
+  const auto trained = [&](bool shuffle, uint64_t seed) {
+    const Model m = regression();
+    m.fit(d.x, d.y, {.batch_size = 16, .epochs = 2, .shuffle = shuffle, .seed = seed, .verbose = 0});
+    return numbers(m);
+  };
+  EXPECT_EQ(trained(true, 1), trained(true, 1));
+  EXPECT_NE(trained(true, 1), trained(true, 2));
+  EXPECT_NE(trained(true, 1), trained(false, 1));
+}
+
+// Rows that are a part of wider rows, and bytes instead of floats.
+TEST(Training, ArraysMayHaveStridesAndOtherTypes) {
+  const Data d;
+  const Tensor wide = concatenate({d.x, d.x}, 1);
+  const Model dense = regression(), strided = regression();
+  dense.fit(d.x, d.y, {.epochs = 2, .verbose = 0});
+  strided.fit(wide(Slice(), Slice(0, 6)), d.y, {.epochs = 2, .verbose = 0});
+  EXPECT_EQ(numbers(dense), numbers(strided));
+  const Tensor bytes = Tensor::arange(0, 60).reshape({10, 6}).cast(DType::U8);
+  EXPECT_EQ(dense.predict(bytes, {.verbose = 0}).to_vector<float>(),
+            dense.predict(bytes.cast(DType::F32), {.verbose = 0}).to_vector<float>());
+}
+
+TEST(Training, OneTraceServesTheSmallerLastBatch) {
+  const Data d;
+  const Model m = regression();
+  int64_t steps = 0;
+  m.fit(d.x, d.y,
+        {.batch_size = 32, .epochs = 2, .callbacks = {LambdaCallback({.on_batch_end = [&](nn::Run&) { ++steps; }})}, .verbose = 0});
+  EXPECT_EQ(steps, 4);
+  EXPECT_EQ(m.optimizer().iterations().value().item<int64_t>(), 4);
+}
+
+TEST(Training, SeveralOutputs) {
+  const Data d;
+  const Symbol input = Input({6});
+  const Symbol hidden = Dense(4, {.activation = "tanh"})(input);
+  const Model m({input}, {Dense(1, {.name = "left"})(hidden), Dense(1, {.activation = "sigmoid", .name = "right"})(hidden)});
+  const Tensor yes = (d.y > 0).cast(DType::F32);
+  m.compile({.optimizer = "adam",
+             .loss = {"mse", "binary_crossentropy"},
+             .metrics = {Metric("mae").on("left"), Metric("accuracy").on("right")},
+             .loss_weights = {1.0, 0.5}});
+  const History h = m.fit({d.x}, {d.y, yes}, {.epochs = 2, .verbose = 0});
+  std::vector<std::string> names;
+  for (const auto& [name, values] : h.values) names.push_back(name);
+  EXPECT_EQ(names, (std::vector<std::string>{"left_loss", "left_mae", "loss", "right_accuracy", "right_loss"}));
+  EXPECT_NEAR(h.values.at("loss")[1], h.values.at("left_loss")[1] + 0.5 * h.values.at("right_loss")[1], 1e-5);
+}
+
+TEST(Training, OnBatch) {
+  const Data d;
+  const Model a = regression(), b = regression();
+  const Logs trained = a.train_on_batch({d.x}, {d.y});
+  EXPECT_EQ(trained, b.test_on_batch({d.x}, {d.y}));  // the loss before the step
+  EXPECT_LT(a.test_on_batch({d.x}, {d.y})[0].second, trained[0].second);
+  EXPECT_EQ(a.predict_on_batch({d.x}).front().shape().str(), "[60,1]");
+}
+
+// --- between the steps
+// --------------------------------------------------------------------------------------------------------------------
+
+TEST(Training, ALoopCanBeDrivenFromOutside) {
+  const Data d;
+  const Model whole = regression(), driven = regression();
+  whole.fit(d.x, d.y, {.batch_size = 8, .epochs = 2, .verbose = 0});
+  TrainingLoop loop(driven, nn::Run::Kind::Train, {d.x}, {d.y}, {.batch_size = 8});
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    loop.begin_epoch();
+    EXPECT_EQ(loop.run(3), 3);
+    EXPECT_EQ(loop.logs().front().first, "loss");
+    EXPECT_EQ(loop.run(), 5);
+    EXPECT_TRUE(loop.at_end());
+  }
+  EXPECT_EQ(numbers(whole), numbers(driven));
+}
+
+TEST(Training, AnInterruptEndsTheEpochAndTheModelIsUsable) {
+  const Data d;
+  const Model m = regression();
+  struct sigaction before{}, after{};
+  sigaction(SIGINT, nullptr, &before);
+  const History h = m.fit(d.x, d.y,
+                          {.batch_size = 8,
+                           .epochs = 50,
+                           .callbacks = {LambdaCallback({.on_batch_end =
+                                                             [](nn::Run& run) {
+                                                               if (run.epoch == 1 && run.step == 2) std::raise(SIGINT);
+                                                             }})},
+                           .verbose = 0});
+  sigaction(SIGINT, nullptr, &after);
+  EXPECT_EQ(h.epochs, (std::vector<int64_t>{0, 1}));
+  EXPECT_EQ(before.sa_handler, after.sa_handler);
+  EXPECT_EQ(m.optimizer().iterations().value().item<int64_t>(), 10);
+  EXPECT_EQ(m.fit(d.x, d.y, {.verbose = 0}).epochs.size(), 1u);
+}
+
+TEST(Training, NaNEndsIt) {
+  const Data d;
+  const Model m = regression();
+  std::vector<float> bad = d.y.to_vector<float>();
+  bad[20] = std::numeric_limits<float>::quiet_NaN();
+  const History h = m.fit(d.x, Tensor::from(bad, {60, 1}),
+                          {.batch_size = 8, .epochs = 3, .shuffle = false, .callbacks = {TerminateOnNaN()}, .verbose = 0});
+  EXPECT_EQ(h.epochs.size(), 1u);
+  EXPECT_EQ(m.optimizer().iterations().value().item<int64_t>(), 3);
+}
+
+struct Folder {
+  std::filesystem::path path = std::filesystem::temp_directory_path() / ("tandem_training_" + std::to_string(getpid()));
+  Folder() { std::filesystem::create_directories(path); }
+  ~Folder() { std::filesystem::remove_all(path); }
+};
+
+TEST(Training, CsvAndCheckpoints) {
+  const Folder folder;
+  const Data d;
+  const Model m = regression();
+  const History h = m.fit(
+      d.x, d.y,
+      {.epochs = 2,
+       .validation_split = 0.2,
+       .callbacks = {CSVLogger(folder.path / "log.csv"), ModelCheckpoint((folder.path / "m-{epoch:02d}-{val_loss:.1f}.keras").string()),
+                     ModelCheckpoint((folder.path / "best.weights.h5").string(), {.save_best_only = true, .save_weights_only = true})},
+       .verbose = 0});
+  std::ifstream in(folder.path / "log.csv");
+  std::string line;
+  std::getline(in, line);
+  EXPECT_EQ(line, "epoch,loss,mae,val_loss,val_mae\r");
+  char name[64];
+  std::snprintf(name, sizeof name, "m-02-%.1f.keras", h.values.at("val_loss")[1]);
+  const Model loaded = Model::load(folder.path / name);
+  EXPECT_EQ(numbers(loaded), numbers(m));
+  EXPECT_TRUE(std::filesystem::exists(folder.path / "best.weights.h5"));
+}
+
+// A fit that was cut in the middle of an epoch, in another process as it were, ends with the same bits as one that was not.
+TEST(Training, BackupsResumeExactly) {
+  const Folder folder;
+  const Data d;
+  const auto options = [&](std::vector<Callback> callbacks) {
+    return FitOptions{.batch_size = 8, .epochs = 3, .callbacks = std::move(callbacks), .verbose = 0};
+  };
+  const Model whole = regression();
+  const History all = whole.fit(d.x, d.y, options({}));
+
+  struct Cut {};
+  const Model first = regression();
+  const auto cut = LambdaCallback({.on_batch_end = [](nn::Run& run) {
+    if (run.epoch == 1 && run.step == 5) throw Cut();
+  }});
+  EXPECT_THROW(first.fit(d.x, d.y, options({BackupAndRestore(folder.path / "backup", {.save_every_steps = 2}), cut})), Cut);
+  const Model second = regression();
+  const History rest = second.fit(d.x, d.y, options({BackupAndRestore(folder.path / "backup", {.save_every_steps = 2})}));
+  EXPECT_EQ(rest.epochs, (std::vector<int64_t>{1, 2}));
+  EXPECT_EQ(numbers(second), numbers(whole));
+  EXPECT_DOUBLE_EQ(rest.values.at("loss")[0], all.values.at("loss")[1]);
+  EXPECT_FALSE(std::filesystem::exists(folder.path / "backup"));
+}
+
+// --- mistakes
+// -----------------------------------------------------------------------------------------------------------------------------
+
+TEST(Training, Mistakes) {
+  const Data d;
+  const Model m = regression();
+  const FitOptions quiet{.verbose = 0};
+  EXPECT_EQ(first_line(message([&] { two_layers(1, {}).fit(d.x, d.y, quiet); })).substr(0, 17), "model 'sequential");
+  EXPECT_EQ(message([&] { m.fit(d.x, d.y[Slice(0, 50)], quiet); }), "fit: x has 60 rows, y has 50");
+  EXPECT_EQ(message([&] { m.fit(Tensor::zeros({0, 6}), Tensor::zeros({0, 1}), quiet); }), "fit: there is no data, x has 0 rows");
+  EXPECT_EQ(message([&] { m.fit(d.x, d.y, {.batch_size = 0, .verbose = 0}); }), "fit: batch_size is 0, it must be at least 1");
+  EXPECT_EQ(message([&] { m.fit(d.x, d.y, {.validation_split = 1.5, .verbose = 0}); }),
+            "fit: validation_split is 1.5, it must be in [0, 1)");
+  EXPECT_EQ(message([&] { m.fit({d.x}, {d.y, d.y}, quiet); }).substr(0, 7), "model '");
+  EXPECT_EQ(message([&] { m.fit(Tensor(), d.y, quiet); }), "fit: x holds nothing");
+  EXPECT_EQ(message([&] { m.fit(data::Dataset::from_slices({d.x}).batch(8), quiet); }),
+            "fit: elements of the dataset have 1 components, the model takes 1 inputs and 1 targets, and sample weights if there are any");
+  EXPECT_EQ(message([&] { m.fit(data::Dataset::from_slices({d.x, d.y}).batch(8).repeat(), quiet); }),
+            "fit: the dataset has no end\n  hint: steps_per_epoch says how long an epoch is");
+  EXPECT_EQ(message([&] { m.fit(d.x, d.y, {.class_weight = {{0, 1.0}}, .sample_weight = d.y, .verbose = 0}); }),
+            "fit: class_weight and sample_weight cannot both be given");
+  EXPECT_NE(message([&] { m.fit(Tensor::zeros({60, 5}), d.y, quiet); }), "nothing was thrown");
+  EXPECT_EQ(message([&] { m.fit(d.x, d.y, {.callbacks = {EarlyStopping({.monitor = "x", .mode = Mode::Min}), nullptr}, .verbose = 0}); }),
+            "callbacks: one of them holds nothing");
+  EXPECT_EQ(message([] { ModelCheckpoint("model.h5"); }), "ModelCheckpoint: 'model.h5' must end in .keras");
+  EXPECT_EQ(m.fit(d.x, d.y, quiet).epochs.size(), 1u);  // and it still works
 }
 
 }  // namespace

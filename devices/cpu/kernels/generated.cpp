@@ -1,6 +1,7 @@
 // Code generated from a kernel's loops, stage by stage.
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <system_error>
@@ -102,13 +103,18 @@ class Generated final : public CpuProgram {
 
   void run(const device::LaunchArgs& args, ThreadPool& pool) const override {
     if (stages_.size() == 1) return run_stage(stages_[0], args.pointers, pool);
-    auto* scratch = static_cast<char*>(args.scratch);
-    std::vector<void*> first(args.pointers, args.pointers + inputs_);
-    for (size_t offset : partial_offsets_) first.push_back(scratch + offset);
-    run_stage(stages_[0], first.data(), pool);
-    std::vector<void*> second = first;
-    second.insert(second.end(), args.pointers + inputs_, args.pointers + inputs_ + outputs_);
-    run_stage(stages_[1], second.data(), pool);
+    // The first stage writes partial results; the second has them behind the inputs, and then the outputs.
+    constexpr size_t kFew = 48;  // fusion stays far below
+    void* few[kFew];
+    std::vector<void*> many;
+    const size_t partials = partial_offsets_.size(), count = inputs_ + partials + outputs_;
+    if (count > kFew) many.resize(count);
+    void** pointers = count > kFew ? many.data() : few;
+    std::copy_n(args.pointers, inputs_, pointers);
+    for (size_t i = 0; i < partials; ++i) pointers[inputs_ + i] = static_cast<char*>(args.scratch) + partial_offsets_[i];
+    run_stage(stages_[0], pointers, pool);
+    std::copy_n(args.pointers + inputs_, outputs_, pointers + inputs_ + partials);
+    run_stage(stages_[1], pointers, pool);
   }
 
  private:

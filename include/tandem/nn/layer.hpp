@@ -8,8 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
-
 #include <tandem/function.hpp>
 #include <tandem/nn/weights.hpp>
 #include <tandem/random.hpp>

@@ -13,7 +13,7 @@ namespace tandem::nn {
 
 class TrainingLoop {
  public:
-  // Arrays are read where they lie: rows in order as views, rows in a permutation through two small buffers.
+  // Arrays are read where they lie: rows in order as views, rows in a permutation through a buffer of one batch.
   TrainingLoop(const Model& model, Run::Kind kind, const std::vector<Tensor>& x, const std::vector<Tensor>& y,
                const FitOptions& options = {});
   TrainingLoop(const Model& model, Run::Kind kind, const data::Dataset& batches, const FitOptions& options = {});

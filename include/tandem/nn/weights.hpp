@@ -9,13 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
-
+#include <tandem/nn/config.hpp>
 #include <tandem/tensor.hpp>
 
 namespace tandem::nn {
-
-using Config = nlohmann::ordered_json;  // what something was made with, under Keras's names
 
 // A function with a name and parameters that a file can hold. Made from a name ("glorot_uniform", also "GlorotUniform"), by the functions
 // below, or from a function of one's own. UserError with near names for an unknown one.

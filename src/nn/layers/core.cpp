@@ -173,7 +173,8 @@ Symbol InputLayer::symbol() const { return input_symbol(*this); }
 
 // --- handles -------------------------------------------------------------------------------------------------------------------------
 
-Dense::Dense(int64_t units, const DenseOptions& options) : Layer(std::make_shared<DenseBody>(DenseSettings{units, options}), options.name) {}
+Dense::Dense(int64_t units, const DenseOptions& options)
+    : Layer(std::make_shared<DenseBody>(DenseSettings{units, options}), options.name) {}
 Embedding::Embedding(int64_t input_dim, int64_t output_dim, const EmbeddingOptions& options)
     : Layer(std::make_shared<EmbeddingBody>(EmbeddingSettings{input_dim, output_dim, options}), options.name) {}
 Masking::Masking(double mask_value, const NamedOptions& options)

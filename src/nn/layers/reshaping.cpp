@@ -72,7 +72,8 @@ class PermuteBody : public Kind<PermuteSettings> {
     std::sort(sorted.begin(), sorted.end());
     std::iota(wanted.begin(), wanted.end(), 1);
     if (sorted != wanted)
-      user_error(kName, ": dims are ", to_config(s.dims).dump(), ", expected each number from 1 to ", s.dims.size(), " once\n  hint: the batch is not counted");
+      user_error(kName, ": dims are ", to_config(s.dims).dump(), ", expected each number from 1 to ", s.dims.size(),
+                 " once\n  hint: the batch is not counted");
   }
   std::string class_name() const override { return kName; }
   void check(const std::vector<Spec>& inputs) const override {
@@ -108,7 +109,8 @@ class RepeatVectorBody : public Kind<RepeatVectorSettings> {
   std::vector<Tensor> compute_mask(const std::vector<Tensor>&, const Pass&) const override { return {}; }
 };
 
-// --- Cropping and ZeroPadding: the same with another sign -----------------------------------------------------------------------------------
+// --- Cropping and ZeroPadding: the same with another sign
+// -----------------------------------------------------------------------------------
 
 using Pairs = std::vector<std::pair<int64_t, int64_t>>;
 
@@ -139,7 +141,8 @@ template <Change C, int N> class BorderBody : public Kind<BorderSettings<C, N>> 
  public:
   using Base = Kind<BorderSettings<C, N>>;
   using Base::s;
-  static constexpr const char* kNames[2][3] = {{"Cropping1D", "Cropping2D", "Cropping3D"}, {"ZeroPadding1D", "ZeroPadding2D", "ZeroPadding3D"}};
+  static constexpr const char* kNames[2][3] = {{"Cropping1D", "Cropping2D", "Cropping3D"},
+                                               {"ZeroPadding1D", "ZeroPadding2D", "ZeroPadding3D"}};
   static constexpr const char* kName = kNames[C == Change::Pad][N - 1];
   explicit BorderBody(BorderSettings<C, N> settings) : Base(std::move(settings)) {
     if (s.borders.size() != N) user_error(kName, ": got ", s.borders.size(), " borders, expected ", N);
@@ -180,7 +183,8 @@ template <Change C, int N> class BorderBody : public Kind<BorderSettings<C, N>> 
   size_t axis(size_t i) const { return i + (first() ? 2 : 1); }
 };
 
-// --- UpSampling ------------------------------------------------------------------------------------------------------------------------------
+// --- UpSampling
+// ------------------------------------------------------------------------------------------------------------------------------
 
 template <int N> struct UpSamplingSettings {
   IntList size = 2;

@@ -38,7 +38,8 @@ std::vector<float> weights(int64_t from, int64_t to, const std::string& interpol
     }
     std::vector<double> w(static_cast<size_t>(from));
     double total = 0;
-    for (int64_t j = 0; j < from; ++j) total += w[static_cast<size_t>(j)] = weight_at(std::abs(at - 0.5 - static_cast<double>(j)) / reach, interpolation);
+    for (int64_t j = 0; j < from; ++j)
+      total += w[static_cast<size_t>(j)] = weight_at(std::abs(at - 0.5 - static_cast<double>(j)) / reach, interpolation);
     for (int64_t j = 0; j < from; ++j) row[j] = static_cast<float>(w[static_cast<size_t>(j)] / total);
   }
   return all;

@@ -1,9 +1,8 @@
-// Batches of arrays in memory. In order, a batch is a view that moves along the array. In a permutation, rows are gathered into one of two
-// buffers by a thread of its own while the step reads the other. Neither allocates anything after the first batch.
+// Batches of arrays in memory. In order, a batch is a view that moves along the array. In a permutation, its rows are copied into a buffer,
+// by the thread that then runs the step and finds them in its cache (ADR 0018). Neither allocates anything after the first batch.
 #include <algorithm>
 #include <cstring>
 #include <numeric>
-#include <thread>
 
 #include "base/text.hpp"
 #include "data/random.hpp"
@@ -93,63 +92,50 @@ class Views final : public ArrayBatches {
   std::vector<Tensor> views_, rest_;
 };
 
-// Two buffers that a thread fills in turn.
+// A buffer that the rows of a batch are copied into.
 class Gathered final : public ArrayBatches {
  public:
   Gathered(const ArraySlice& slice, int64_t batch_size, uint64_t seed)
       : ArrayBatches(slice, batch_size), seed_(seed), order_(static_cast<size_t>(rows_)) {
-    for (Slot& slot : slots_) {
-      for (const Tensor& t : arrays_) {
-        const Shape full = with_rows(t.shape(), std::min(batch_size_, rows_)), rest = with_rows(t.shape(), rows_ % batch_size_);
-        const std::shared_ptr<std::byte> memory(new (std::align_val_t(kAlignment)) std::byte[byte_size(full, t.dtype()) + 1],
-                                                [](std::byte* p) { operator delete[](p, std::align_val_t(kAlignment)); });
-        slot.memory.push_back(memory);
-        slot.full.push_back(Tensor::view(memory.get(), t.dtype(), full, {}, [memory] {}));
-        slot.rest.push_back(Tensor::view(memory.get(), t.dtype(), rest, {}, [memory] {}));
-      }
-    }
     for (const Tensor& t : arrays_) {
+      const Shape full = with_rows(t.shape(), std::min(batch_size_, rows_)), rest = with_rows(t.shape(), rows_ % batch_size_);
+      const std::shared_ptr<std::byte> memory(new (std::align_val_t(kAlignment)) std::byte[byte_size(full, t.dtype()) + 1],
+                                              [](std::byte* p) { operator delete[](p, std::align_val_t(kAlignment)); });
+      full_.push_back(Tensor::view(memory.get(), t.dtype(), full, {}, [memory] {}));
+      rest_.push_back(Tensor::view(memory.get(), t.dtype(), rest, {}, [memory] {}));
       const auto size = static_cast<int64_t>(size_of(t.dtype()));
-      rows_of_.push_back({static_cast<const std::byte*>(t.raw_data()), t.strides()[0] * size,
-                          static_cast<size_t>(rows_ ? t.size() / t.shape()[0] * size : 0)});
+      sources_.push_back({static_cast<const std::byte*>(t.raw_data()), t.strides()[0] * size,
+                          byte_size(full, t.dtype()) / static_cast<size_t>(full[0]), memory.get()});
     }
   }
-  ~Gathered() override { stop(); }
-
   void begin() override {
-    stop();
     ArrayBatches::begin();
-    start();
+    permute();
   }
   void restore(const std::string& position) override {
-    stop();
     ArrayBatches::restore(position);
-    start();
+    permute();
   }
   bool next() override {
     if (at_ >= rows_) return false;
-    if (is_lent_) give_back();
-    const uint32_t filled = filled_.load(std::memory_order_acquire);
-    if (filled == taken_.load(std::memory_order_relaxed)) filled_.wait(filled, std::memory_order_acquire);
     const int64_t count = std::min(batch_size_, rows_ - at_);
-    const Slot& slot = slots_[taken_.load(std::memory_order_relaxed) % kSlots];
+    for (const Source& s : sources_) {
+      std::byte* to = s.to;
+      for (int64_t k = 0; k < count; ++k, to += s.row_bytes)
+        std::memcpy(to, s.data + (first_ + order_[static_cast<size_t>(at_ + k)]) * s.stride_bytes, s.row_bytes);
+    }
     batch_.clear();
-    for (const Tensor& t : count == batch_size_ || rows_ < batch_size_ ? slot.full : slot.rest) batch_.push_back(&t);
-    is_lent_ = true;
+    for (const Tensor& t : count == batch_size_ || rows_ < batch_size_ ? full_ : rest_) batch_.push_back(&t);
     at_ += count;
     return true;
   }
 
  private:
-  static constexpr uint32_t kSlots = 2;
-  struct Slot {
-    std::vector<std::shared_ptr<std::byte>> memory;
-    std::vector<Tensor> full, rest;
-  };
-  struct Rows {
+  struct Source {
     const std::byte* data;
-    int64_t stride;  // bytes
-    size_t bytes;    // of one row
+    int64_t stride_bytes;
+    size_t row_bytes;
+    std::byte* to;
   };
 
   // Fisher and Yates; the same for the same seed and walk, so that a place in it can be found again.
@@ -159,58 +145,10 @@ class Gathered final : public ArrayBatches {
     for (size_t i = order_.size(); i > 1; --i) std::swap(order_[i - 1], order_[random.below(i)]);
   }
 
-  void start() {
-    permute();
-    filled_ = taken_ = 0;
-    is_lent_ = stopping_ = false;
-    thread_ = std::thread([this, from = at_] { fill(from); });
-  }
-  void stop() {
-    if (!thread_.joinable()) return;
-    stopping_ = true;
-    taken_.fetch_add(kSlots);  // whatever it waits for
-    taken_.notify_one();
-    thread_.join();
-  }
-  void give_back() {
-    is_lent_ = false;
-    taken_.fetch_add(1, std::memory_order_release);
-    taken_.notify_one();
-  }
-
-  void fill(int64_t from) {
-    uint32_t filled = 0;
-    for (int64_t at = from; at < rows_; at += batch_size_, ++filled) {
-      for (;;) {
-        const uint32_t taken = taken_.load(std::memory_order_acquire);
-        if (stopping_) return;
-        if (filled - taken < kSlots) break;
-        taken_.wait(taken, std::memory_order_acquire);
-      }
-      gather(at, slots_[filled % kSlots]);
-      filled_.store(filled + 1, std::memory_order_release);
-      filled_.notify_one();
-    }
-  }
-  void gather(int64_t at, const Slot& slot) {
-    const int64_t count = std::min(batch_size_, rows_ - at);
-    for (size_t i = 0; i < rows_of_.size(); ++i) {
-      const Rows& rows = rows_of_[i];
-      std::byte* to = slot.memory[i].get();
-      for (int64_t k = 0; k < count; ++k, to += rows.bytes)
-        std::memcpy(to, rows.data + (first_ + order_[static_cast<size_t>(at + k)]) * rows.stride, rows.bytes);
-    }
-  }
-
   const uint64_t seed_;
   std::vector<int64_t> order_;
-  std::vector<Rows> rows_of_;
-  Slot slots_[kSlots];
-  std::thread thread_;
-  bool is_lent_ = false;  // the batch of the last next() is still in use
-  std::atomic<bool> stopping_ = false;
-  alignas(kAlignment) std::atomic<uint32_t> filled_ = 0;
-  alignas(kAlignment) std::atomic<uint32_t> taken_ = 0;  // given back
+  std::vector<Source> sources_;
+  std::vector<Tensor> full_, rest_;
 };
 
 }  // namespace

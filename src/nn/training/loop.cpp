@@ -47,6 +47,20 @@ int64_t rows_of(Run::Kind kind, const std::vector<std::pair<std::string, Tensor>
   return *rows;
 }
 
+// A dataset's position is bytes, and JSON holds text.
+std::string to_hex(const std::string& bytes) {
+  std::string text;
+  for (const char c : bytes)
+    for (const int shift : {4, 0}) text += "0123456789abcdef"[static_cast<uint8_t>(c) >> shift & 15];
+  return text;
+}
+std::string from_hex(const std::string& text) {
+  const auto digit = [](char c) { return c >= 'a' ? c - 'a' + 10 : c - '0'; };
+  std::string bytes;
+  for (size_t i = 0; i + 1 < text.size(); i += 2) bytes += static_cast<char>(digit(text[i]) * 16 + digit(text[i + 1]));
+  return bytes;
+}
+
 // The rows of results one behind the other.
 class Collected {
  public:
@@ -242,26 +256,27 @@ std::string TrainingLoop::position() const {
   const Impl& i = *impl_;
   Config metrics = Config::array();
   for (const Variable& v : i.training.metric_variables()) metrics.push_back(v.value().to_vector<double>());
-  const std::string place = i.batches->save();
   return Config{
-      {"step", i.done}, {"walking", i.walking}, {"batches", std::vector<uint8_t>(place.begin(), place.end())}, {"metrics", metrics}}
+      {"step", i.done},    {"walked", i.walked}, {"walking", i.walking}, {"ended", i.ended}, {"batches", to_hex(i.batches->save())},
+      {"metrics", metrics}}
       .dump();
 }
 
-void TrainingLoop::restore(const std::string& position) {
+void TrainingLoop::restore(const std::string& position) try {
   Impl& i = *impl_;
-  const Config saved = Config::parse(position, nullptr, false);
+  const Config saved = Config::parse(position);
   const std::vector<Variable> variables = i.training.metric_variables();
-  if (saved.is_discarded() || !saved.contains("step") || !saved.contains("batches") || saved["metrics"].size() != variables.size())
-    user_error("training: this is no position of a loop over such data: '", position.substr(0, 60), "'");
-  const auto place = saved["batches"].get<std::vector<uint8_t>>();
-  i.batches->restore(std::string(place.begin(), place.end()));
-  i.walking = saved["walking"];
-  i.walked = saved["walked"];
-  i.done = saved["step"];
-  i.ended = saved["ended"];
-  for (size_t k = 0; k < variables.size(); ++k)
-    variables[k].assign(Tensor::from(saved["metrics"][k].get<std::vector<double>>(), variables[k].shape()).cast(variables[k].dtype()));
+  const auto metrics = saved.at("metrics").get<std::vector<std::vector<double>>>();
+  if (metrics.size() != variables.size())
+    user_error("training: the position has the state of ", metrics.size(), " metrics, there are ", variables.size());
+  i.batches->restore(from_hex(saved.at("batches").get<std::string>()));
+  i.walking = saved.at("walking");
+  i.walked = saved.at("walked");
+  i.done = saved.at("step");
+  i.ended = saved.at("ended");
+  for (size_t k = 0; k < variables.size(); ++k) variables[k].assign(Tensor::from(metrics[k], variables[k].shape()));
+} catch (const nlohmann::json::exception&) {
+  user_error("training: this is no position of a loop: '", position.substr(0, 60), "'");
 }
 
 }  // namespace tandem::nn

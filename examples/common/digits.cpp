@@ -4,7 +4,7 @@
 #include <cmath>
 #include <random>
 
-namespace demo {
+namespace examples {
 namespace {
 
 // 5 x 7 pixels each, as on old displays.
@@ -119,4 +119,4 @@ Digits draw_digits(int64_t count, uint64_t seed) {
   return d;
 }
 
-}  // namespace demo
+}  // namespace examples

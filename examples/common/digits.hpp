@@ -1,9 +1,9 @@
-// Data for the demo that needs no download: small pictures of the digits, drawn with noise.
+// Data for the examples that needs no download: small pictures of the digits, drawn with noise.
 #pragma once
 #include <cstdint>
 #include <vector>
 
-namespace demo {
+namespace examples {
 
 inline constexpr int kSide = 12;  // pixels
 inline constexpr int kPixels = kSide * kSide;
@@ -18,4 +18,4 @@ struct Digits {
 // Each digit is shifted, scaled and slanted at random; strokes vary in strength, and there is noise in every pixel.
 Digits draw_digits(int64_t count, uint64_t seed);
 
-}  // namespace demo
+}  // namespace examples

@@ -1,0 +1,49 @@
+// A step of a warm loop allocates nothing. Counts what this program asks of operator new and of the device.
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include <gtest/gtest.h>
+
+#include <tandem/nn/layers/core.hpp>
+#include <tandem/nn/training.hpp>
+
+namespace {
+std::atomic<int64_t> allocations = 0;
+}  // namespace
+
+void* operator new(size_t size) {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  if (void* p = std::malloc(size ? size : 1)) return p;
+  throw std::bad_alloc();
+}
+void* operator new(size_t size, std::align_val_t alignment) {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  const auto a = static_cast<size_t>(alignment);
+  if (void* p = std::aligned_alloc(a, (size + a - 1) / a * a)) return p;
+  throw std::bad_alloc();
+}
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete(void* p, size_t) noexcept { std::free(p); }
+void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
+void operator delete(void* p, size_t, std::align_val_t) noexcept { std::free(p); }
+
+namespace tandem::nn {
+namespace {
+
+TEST(TrainingMemory, AStepAllocatesNothing) {
+  const Tensor x = Tensor::ones({512, 20}), y = Tensor::zeros({512, 1});
+  for (const bool shuffle : {false, true}) {
+    const Model model = Sequential({InputLayer(Dims{20}), Dense(32, {.activation = "relu"}), Dense(1, {.activation = "sigmoid"})});
+    model.compile({.optimizer = "adam", .loss = {"binary_crossentropy"}, .metrics = {"accuracy"}});
+    TrainingLoop loop(model, nn::Run::Kind::Train, {x}, {y}, {.batch_size = 8, .shuffle = shuffle});
+    loop.begin_epoch();
+    loop.run(10);
+    const int64_t before = allocations;
+    EXPECT_EQ(loop.run(50), 50);
+    EXPECT_EQ(allocations - before, 0) << (shuffle ? "shuffled" : "in order");
+  }
+}
+
+}  // namespace
+}  // namespace tandem::nn
