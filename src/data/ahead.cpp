@@ -200,6 +200,11 @@ bool Ahead::next(Element& element) {
 void Ahead::save(Writer& w, const std::function<void()>& inputs) {
   std::unique_lock lock(mutex_);
   paused_ = true;
+  w.afterwards([this] {
+    std::lock_guard guard(mutex_);
+    paused_ = false;
+    changed_.notify_all();
+  });
   changed_.wait(lock, [&] { return running_ == 0 && !pulling_; });
   w.put(ended_);
   w.put(static_cast<int64_t>(front_.left()) + ready_count_);
@@ -212,8 +217,6 @@ void Ahead::save(Writer& w, const std::function<void()>& inputs) {
   put_block(front_);
   for (const Block& block : ready_) put_block(block);
   inputs();  // nobody pulls: the lock may be held
-  paused_ = false;
-  changed_.notify_all();
 }
 
 void Ahead::restore(Reader& r, const std::function<void()>& inputs) {
