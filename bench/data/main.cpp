@@ -36,7 +36,11 @@ Work make(const std::string& name, int64_t parallel, const std::vector<std::stri
   if (name == "map_batch")
     return {Dataset::from_slices({rows()}).map(scaled, {.parallel_calls = parallel}).batch(kBatch).prefetch(), kBatch};
   if (name == "map_one_by_one")  // what vectorising brings
-    return {Dataset::from_slices({rows()}).map(scaled, {.parallel_calls = parallel, .vectorize = data::Vectorize::Never}).batch(kBatch).prefetch(), kBatch};
+    return {Dataset::from_slices({rows()})
+                .map(scaled, {.parallel_calls = parallel, .vectorize = data::Vectorize::Never})
+                .batch(kBatch)
+                .prefetch(),
+            kBatch};
   if (name == "shuffle_batch")
     return {Dataset::from_slices({rows()}).shuffle(10000).batch(kBatch, data::BatchOptions{.parallel_calls = parallel}).prefetch(), kBatch};
   if (name == "tfrecord") return {Dataset::tfrecords(files).batch(kBatch).prefetch(), kBatch};

@@ -62,13 +62,14 @@ int64_t Ahead::may_pull(int64_t worker) {
   starved_ = false;
   if (pulling_ || paused_ || worker >= stage_.parallel.value.load(std::memory_order_relaxed)) return 0;
   const int64_t ahead = running_ + ready_count_;
+  if (!knows_size_ && ahead > 0) return 0;  // nobody can say yet what a second one would take
   // A queue of a given size is filled in two halves at the most, so that one can be read while the other is made.
   const int64_t own = stage_.capacity.value.load(std::memory_order_relaxed);
   const int64_t block = stage_.block.load(std::memory_order_relaxed);
   const int64_t count = std::min(own > 0 ? std::min(block, std::max<int64_t>(1, own / 2)) : block, capacity(stage_) - ahead);
   if (count <= 0) return 0;
   if (context_.budget.take(expected_ * static_cast<size_t>(count), false)) return count;
-  if (context_.budget.take(expected_, ahead == 0)) return 1;
+  if (context_.budget.take(expected_, ahead == 0 && front_left_.load(std::memory_order_relaxed) == 0)) return 1;
   starved_ = true;
   return 0;
 }
@@ -126,7 +127,6 @@ void Ahead::run(int64_t worker) {
     const auto pulled = static_cast<int64_t>(block.results.size());
     lock.lock();
     pulling_ = false;
-    running_ -= count - pulled;
     if (!goes_on) ended_ = true;
     changed_.notify_all();  // the next block may be pulled meanwhile
     lock.unlock();
@@ -136,6 +136,7 @@ void Ahead::run(int64_t worker) {
     const int64_t size = stage_.block.load(std::memory_order_relaxed);
     if (passed < kShortBlockNs && pulled == size) stage_.block.store(std::min(2 * size, kMostInBlock), std::memory_order_relaxed);
     if (passed > kLongBlockNs) stage_.block.store(std::max<int64_t>(1, size / 2), std::memory_order_relaxed);
+    running_ -= count;
     put(std::move(block), reserved);
   }
 }
@@ -144,6 +145,7 @@ void Ahead::put(Block block, size_t reserved) {
   size_t bytes = 0;
   for (const Result& r : block.results) {
     bytes += r.bytes;
+    knows_size_ |= r.error == nullptr;
     expected_ = std::max(expected_, r.bytes);
   }
   reserved_ -= reserved;
@@ -152,7 +154,6 @@ void Ahead::put(Block block, size_t reserved) {
   const auto count = static_cast<int64_t>(block.results.size());
   stage_.queued.fetch_add(count, std::memory_order_relaxed);
   stage_.queued_bytes.fetch_add(static_cast<int64_t>(bytes), std::memory_order_relaxed);
-  running_ -= count;
   ready_count_ += count;
   auto place = ready_.end();
   if (work_.deterministic)
@@ -185,10 +186,12 @@ bool Ahead::next(Element& element) {
     front_ = std::move(ready_.front());
     ready_.pop_front();
     ready_count_ -= static_cast<int64_t>(front_.results.size());
+    front_left_.store(front_.results.size(), std::memory_order_relaxed);
     ++next_out_;
     changed_.notify_all();
   }
   Result result = std::move(front_.results[front_.taken++]);
+  front_left_.store(front_.left(), std::memory_order_relaxed);
   stage_.queued.fetch_sub(1, std::memory_order_relaxed);
   stage_.queued_bytes.fetch_sub(static_cast<int64_t>(result.bytes), std::memory_order_relaxed);
   context_.budget.give(result.bytes);
@@ -200,6 +203,11 @@ bool Ahead::next(Element& element) {
 void Ahead::save(Writer& w, const std::function<void()>& inputs) {
   std::unique_lock lock(mutex_);
   paused_ = true;
+  w.afterwards([this] {
+    std::lock_guard guard(mutex_);
+    paused_ = false;
+    changed_.notify_all();
+  });
   changed_.wait(lock, [&] { return running_ == 0 && !pulling_; });
   w.put(ended_);
   w.put(static_cast<int64_t>(front_.left()) + ready_count_);
@@ -212,8 +220,6 @@ void Ahead::save(Writer& w, const std::function<void()>& inputs) {
   put_block(front_);
   for (const Block& block : ready_) put_block(block);
   inputs();  // nobody pulls: the lock may be held
-  paused_ = false;
-  changed_.notify_all();
 }
 
 void Ahead::restore(Reader& r, const std::function<void()>& inputs) {
@@ -229,6 +235,7 @@ void Ahead::restore(Reader& r, const std::function<void()>& inputs) {
     stage_.queued_bytes.fetch_add(static_cast<int64_t>(result.bytes));
     front_.results.push_back(std::move(result));
   }
+  front_left_.store(front_.results.size());
   inputs();
 }
 

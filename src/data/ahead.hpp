@@ -1,6 +1,7 @@
 // Ahead: elements that are made before they are asked for, by one thread or several. The one class with threads: prefetch, parallel map,
 // batch and interleave are made of it.
 #pragma once
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -68,6 +69,7 @@ class Ahead {
   std::stop_callback<Link> link_;
   Work work_;
   Block front_;  // the reader's own
+  std::atomic<size_t> front_left_{0};
 
   std::mutex mutex_;
   std::condition_variable_any changed_;
@@ -76,8 +78,9 @@ class Ahead {
   int64_t next_ticket_ = 0, next_out_ = 0;
   int64_t running_ = 0;  // elements that are pulled and not ready yet
   bool pulling_ = false, paused_ = false, ended_ = false, starved_ = false;
-  size_t reserved_ = 0;  // bytes taken for what is running
-  size_t expected_ = 0;  // the largest element so far
+  bool knows_size_ = false;  // an element was made
+  size_t reserved_ = 0;      // bytes taken for what is running
+  size_t expected_ = 0;      // the largest element so far
   std::vector<std::jthread> workers_;
 };
 

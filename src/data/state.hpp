@@ -2,8 +2,10 @@
 #pragma once
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <tandem/data.hpp>
 
@@ -11,6 +13,12 @@ namespace tandem::data {
 
 class Writer {
  public:
+  Writer() = default;
+  ~Writer() {
+    for (const auto& f : afterwards_) f();
+  }
+  Writer(const Writer&) = delete;
+  Writer& operator=(const Writer&) = delete;
   void put(int64_t x);
   void put(uint64_t x) { put(static_cast<int64_t>(x)); }
   void put(bool x) { put(static_cast<int64_t>(x)); }
@@ -19,8 +27,11 @@ class Writer {
   void put(const std::exception_ptr& error);  // may be null
   void tag(std::string_view stage) { put(stage); }
   const std::string& bytes() const { return bytes_; }
+  // Threads that stand still while a whole pipeline is saved go on at this one's end.
+  void afterwards(std::function<void()> f) { afterwards_.push_back(std::move(f)); }
 
  private:
+  std::vector<std::function<void()>> afterwards_;
   std::string bytes_;
 };
 

@@ -73,6 +73,7 @@ class Folder {
   std::string operator/(const std::string& name) const { return (path_ / name).string(); }
   std::string write(const std::string& name, std::string_view bytes) const {
     std::filesystem::create_directories((path_ / name).parent_path());
+    std::filesystem::remove(path_ / name);  // writing over a file can wait for the disk
     std::ofstream(path_ / name, std::ios::binary) << bytes;
     return *this / name;
   }

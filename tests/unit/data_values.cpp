@@ -54,7 +54,7 @@ const std::map<std::string, Stored>& stored() {
 
 std::string extents(const Shape& s) {
   std::string text;
-  for (const int64_t extent : s) text += (text.empty() ? "" : ",") + std::to_string(extent);
+  for (const int64_t extent : s) text.append(text.empty() ? "" : ",").append(std::to_string(extent));
   return text;
 }
 
