@@ -21,6 +21,16 @@ template <class F> void describe(F& field, DropoutSettings& s) {
   extents_or_null(field, "noise_shape", s.options.noise_shape);
 }
 
+// -1 stands for the input's extent.
+Dims noise_dims(const IntList& noise_shape, const Tensor& x) {
+  Dims shape = x.dims();
+  const std::vector<int64_t>& noise = noise_shape.values();
+  if (noise.size() != shape.size()) user_error("noise_shape has ", noise.size(), " entries, the input is ", x.type_str());
+  for (size_t i = 0; i < shape.size(); ++i)
+    if (noise[i] >= 0) shape[i] = noise[i];
+  return shape;
+}
+
 class DropoutBody : public Kind<DropoutSettings> {
  public:
   static constexpr const char* kName = "Dropout";
@@ -31,13 +41,31 @@ class DropoutBody : public Kind<DropoutSettings> {
     const Tensor& x = inputs[0];
     if (!pass.training || s.rate == 0) return {x};
     const Tensor key = random(s.options.seed).next_key();
-    if (!s.options.noise_shape.given()) return {dropout(key, x, s.rate)};
-    Dims shape = x.dims();
-    const std::vector<int64_t>& noise = s.options.noise_shape.values();
-    if (noise.size() != shape.size()) user_error("noise_shape has ", noise.size(), " entries, the input is ", x.type_str());
-    for (size_t i = 0; i < shape.size(); ++i)
-      if (noise[i] >= 0) shape[i] = noise[i];
-    return {dropout(key, x, s.rate, shape)};
+    return {s.options.noise_shape.given() ? dropout(key, x, s.rate, noise_dims(s.options.noise_shape, x)) : dropout(key, x, s.rate)};
+  }
+};
+
+struct AlphaDropoutSettings : DropoutSettings {};
+template <class F> void describe(F& field, AlphaDropoutSettings& s) { describe(field, static_cast<DropoutSettings&>(s)); }
+
+// Klambauer et al. (2017): the two numbers of selu.
+class AlphaDropoutBody : public Kind<AlphaDropoutSettings> {
+ public:
+  static constexpr const char* kName = "AlphaDropout";
+  explicit AlphaDropoutBody(AlphaDropoutSettings settings) : Kind(std::move(settings)) {
+    expect_rate(kName, "rate", s.rate);
+    if (s.rate == 1) user_error(kName, ": rate is 1, expected less");
+  }
+  std::string class_name() const override { return kName; }
+
+  std::vector<Tensor> call(const std::vector<Tensor>& inputs, const Pass& pass) override {
+    const Tensor& x = inputs[0];
+    if (!pass.training || s.rate == 0) return {x};
+    constexpr double kLowest = -1.6732632423543772 * 1.0507009873554805;
+    const Dims shape = s.options.noise_shape.given() ? noise_dims(s.options.noise_shape, x) : x.dims();
+    const Tensor kept = random(s.options.seed).uniform(shape) >= s.rate;
+    const double a = 1 / std::sqrt((1 - s.rate) * (1 + s.rate * kLowest * kLowest)), b = -a * kLowest * s.rate;
+    return {a * where(kept, x, kLowest) + b};
   }
 };
 
@@ -149,6 +177,8 @@ class ActivityRegularizationBody : public Kind<ActivityRegularizationSettings> {
 
 Dropout::Dropout(double rate, const DropoutOptions& options)
     : Layer(std::make_shared<DropoutBody>(DropoutSettings{rate, options}), options.name) {}
+AlphaDropout::AlphaDropout(double rate, const DropoutOptions& options)
+    : Layer(std::make_shared<AlphaDropoutBody>(AlphaDropoutSettings{{rate, options}}), options.name) {}
 SpatialDropout1D::SpatialDropout1D(double rate, const SeedOptions& options)
     : Layer(std::make_shared<SpatialDropoutBody<1>>(SpatialDropoutSettings<1>{rate, {.seed = options.seed}}), options.name) {}
 SpatialDropout2D::SpatialDropout2D(double rate, const SpatialDropoutOptions& options)
@@ -164,6 +194,7 @@ ActivityRegularization::ActivityRegularization(double l1, double l2, const Named
 
 void register_regularization_layers() {
   register_kind<DropoutBody>();
+  register_kind<AlphaDropoutBody>();
   register_kind<SpatialDropoutBody<1>>();
   register_kind<SpatialDropoutBody<2>>();
   register_kind<SpatialDropoutBody<3>>();

@@ -41,6 +41,10 @@ struct GaussianNoise : Layer {
 struct GaussianDropout : Layer {
   explicit GaussianDropout(double rate, const SeedOptions& options = {});
 };
+// For networks with selu: what is dropped becomes its lowest value, and mean and variance stay.
+struct AlphaDropout : Layer {
+  explicit AlphaDropout(double rate, const DropoutOptions& options = {});
+};
 // A loss of what passes through.
 struct ActivityRegularization : Layer {
   explicit ActivityRegularization(double l1 = 0.0, double l2 = 0.0, const NamedOptions& options = {});
