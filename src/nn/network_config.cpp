@@ -26,6 +26,11 @@ std::vector<size_t> node_indices(const NetworkBody& network) {
   return indices;
 }
 
+size_t first_call(const Layer& layer) {
+  const auto* network = layer.as<NetworkBody>();
+  return network && !network->sequential() ? 1 : 0;
+}
+
 class Writer {
  public:
   explicit Writer(const NetworkBody& network) : network_(network), indices_(node_indices(network)) {}
@@ -41,12 +46,15 @@ class Writer {
     return all;
   }
 
-  // One place, or a list of several.
+  // One place, or a list of several. In these lists, and only there, Keras counts the calls of an inner graph from 1.
   Config places(const std::vector<Symbol>& symbols) const {
-    if (symbols.size() == 1) return place(symbols[0]);
     Config all = Config::array();
-    for (const Symbol& s : symbols) all.push_back(place(s));
-    return all;
+    for (const Symbol& s : symbols) {
+      Config p = place(s);
+      p[1] = p[1].get<size_t>() + first_call(s.origin()->layer);
+      all.push_back(std::move(p));
+    }
+    return symbols.size() == 1 ? all[0] : all;
   }
 
  private:
@@ -234,8 +242,12 @@ class Reader {
     return &e.calls[call][output];
   }
 
-  Symbol symbol(const Config& place) const {
+  Symbol symbol(Config place) const {
+    find(place);  // checks its form
+    const size_t first = first_call(entries_[index_.at(place[0].get<std::string>())].layer), given = place[1].get<size_t>();
+    place[1] = given - first;  // 0 - 1 is a call that there is not
     if (const Symbol* s = find(place)) return *s;
+    place[1] = given;
     user_error(what_, ": there is no call ", place.dump());
   }
 

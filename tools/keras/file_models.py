@@ -63,9 +63,14 @@ def lines_and_volumes():
 def recurrent():
     made = Sequential([Input((6,), dtype="int32"), layers.Embedding(10, 4, mask_zero=True),
                        layers.Bidirectional(layers.LSTM(3, return_sequences=True)),
-                       layers.GRU(4, return_sequences=True, reset_after=False), layers.SimpleRNN(3, return_sequences=True),
+                       layers.GRU(4, return_sequences=True), layers.SimpleRNN(3, return_sequences=True),
                        layers.TimeDistributed(layers.Dense(3)), layers.LSTM(2, unit_forget_bias=False, go_backwards=True), layers.Dense(2)])
     return compiled(made, np.random.RandomState(3).randint(0, 10, (4, 6)).astype(np.int32), floats(4, 2), optimizers.Adam(0.01, amsgrad=True))
+
+
+@model
+def reset_before():
+    return Sequential([Input((6, 3)), layers.GRU(4, reset_after=False), layers.Dense(2)]), floats(4, 6, 3), []
 
 
 @model
@@ -125,7 +130,7 @@ def shapes_and_activations():
     x = layers.ZeroPadding1D(1)(x)
     x = layers.Cropping1D((1, 0))(layers.UpSampling1D(2)(x))
     x = layers.GaussianNoise(0.1)(layers.GaussianDropout(0.0)(x))
-    x = layers.AlphaDropout(0.0)(layers.ActivityRegularization(l2=0.0)(x))
+    x = layers.ActivityRegularization(l2=0.0)(x)
     return Model(inputs, layers.Masking(0.0)(x)), floats(4, 6, 4), []
 
 

@@ -87,16 +87,33 @@ def far(ours, theirs):
     return float(np.max(np.abs(ours - theirs), initial=0) / max(1e-6, np.max(np.abs(theirs), initial=0)))
 
 
+def tensors_in(argument):
+    if isinstance(argument, dict) and argument.get("class_name") == "__keras_tensor__":
+        return [argument["config"]["keras_history"]]
+    return [t for a in argument for t in tensors_in(a)] if isinstance(argument, list) else []
+
+
 def comparable(config):
-    """A config without what may differ: ids of objects, how it was built, the compiler, on which engine Keras made its optimizer."""
-    if isinstance(config, dict):
-        left_out = {"shared_object_id", "build_config", "jit_compile"}
-        if "learning_rate" in (config.get("config") or ()):
-            left_out |= {"module", "registered_name"}
-        return {k: comparable(v) for k, v in config.items() if k not in left_out and not (k == "compile_config" and not v)}
-    if isinstance(config, (list, tuple)):
+    """A config in one form, without what may differ: ids of objects, how it was built, the compiler, on which engine Keras made its
+    optimizer, whether a call's tensors are named, a type's policy or its name, one axis or a list of one."""
+    if isinstance(config, list):
         return [comparable(v) for v in config]
-    return float(f"{config:.6g}") if isinstance(config, float) else config
+    if isinstance(config, float):
+        return float(f"{config:.6g}")
+    if not isinstance(config, dict):
+        return config
+    if config.get("class_name") == "DTypePolicy":
+        return config["config"]["name"]
+    if config.keys() == {"args", "kwargs"}:
+        flags = {k: v for k, v in config["kwargs"].items() if v is not None and not tensors_in([v])}
+        return {"tensors": tensors_in([config["args"], *config["kwargs"].values()]), "flags": flags}
+    left_out = {"shared_object_id", "build_config", "jit_compile"}
+    if "learning_rate" in (config.get("config") or ()):
+        left_out |= {"module", "registered_name"}
+    same = {k: comparable(v) for k, v in config.items() if k not in left_out and not (k == "compile_config" and not v)}
+    if isinstance(axis := same.get("axis"), list) and len(axis) == 1:
+        same["axis"] = axis[0]
+    return same
 
 
 def differences(ours, theirs, path=""):
