@@ -46,7 +46,7 @@ Work make(const std::string& name, int64_t parallel, const std::vector<std::stri
   if (name == "tfrecord") return {Dataset::tfrecords(files).batch(kBatch).prefetch(), kBatch};
   if (name == "jpeg") {
     const auto decode = [](const Tensor& path) { return data::decode_jpeg(data::read_file(data::to_text(path)), 3); };
-    return {Dataset::list_files(files.at(0)).repeat(4).map_callback(decode, {.parallel_calls = parallel}).batch(32).prefetch(), 32};
+    return {Dataset::list_files(files.at(0)).repeat(8).map_callback(decode, {.parallel_calls = parallel}).batch(32).prefetch(), 32};
   }
   std::fprintf(stderr, "data: no work is called %s\n", name.c_str());
   std::exit(2);

@@ -97,7 +97,7 @@ class Dataset {
   Dataset unbatch() const;
   Dataset rebatch(int64_t size, bool drop_remainder = false) const;
   Dataset window(int64_t size, WindowOptions options = {}) const;  // stacked: components get a leading axis of up to `size`
-  Dataset flat_map(std::function<Dataset(const Element&)> f) const;
+  Dataset flat_map(std::function<Dataset(const Element&)> f, std::vector<Spec> specs = {}) const;
   Dataset interleave(std::function<Dataset(const Element&)> f, InterleaveOptions options = {}) const;
 
   // --- which elements, in which order ----------------------------------------------------------------------------------------------

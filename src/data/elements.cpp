@@ -121,14 +121,14 @@ Specs Rows::specs() const {
 }
 
 void Rows::row(int64_t index, Element& element) const {
-  if (check) check();
+  if (before) before(1, Order::Together);
   element.clear();
   for (const RowTensor& t : tensors_)
     element.push_back(t.type ? make_tensor(t.type->dtype, t.type->row, row_view(t.tensor, index).raw_data()) : row_view(t.tensor, index));
 }
 
 void Rows::range(int64_t first, int64_t count, Element& element) const {
-  if (check) check();
+  if (before) before(count, Order::Together);
   element.clear();
   for (const RowTensor& t : tensors_) {
     const Tensor view = rows_view(t.tensor, first, count);
@@ -137,7 +137,7 @@ void Rows::range(int64_t first, int64_t count, Element& element) const {
 }
 
 void Rows::gather(std::span<const int64_t> indices, Element& element) const {
-  if (check) check();
+  if (before) before(static_cast<int64_t>(indices.size()), Order::Anywhere);
   element.clear();
   for (const RowTensor& t : tensors_) {
     const engine::TensorRef& r = ref_of(t.tensor);

@@ -46,8 +46,9 @@ class Rows {
   void row(int64_t index, Element& element) const;                        // views
   void range(int64_t first, int64_t count, Element& element) const;       // views of consecutive rows
   void gather(std::span<const int64_t> indices, Element& element) const;  // one copy
-  // Called before rows are touched; a mapped file is looked at once more here.
-  std::function<void()> check;
+  // Called before this many rows are touched, which lie together or anywhere; a mapped file is looked at once more here.
+  enum class Order : uint8_t { Together, Anywhere };
+  std::function<void(int64_t count, Order order)> before;
 
  private:
   std::vector<RowTensor> tensors_;

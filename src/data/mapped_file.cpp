@@ -74,11 +74,28 @@ MappedFile::~MappedFile() {
   if (data_) munmap(const_cast<char*>(data_), size_);
 }
 
-void MappedFile::check() const {
+void MappedFile::before(size_t bytes) const {
   struct stat s;
   if (fstat(file_.fd(), &s) != 0) resource_error(path_, ": ", std::strerror(errno));
   if (static_cast<size_t>(s.st_size) < size_)
     resource_error(path_, ": truncated while it was read: ", s.st_size, " of ", size_, " bytes are left");
+  constexpr size_t kMostTouched = size_t{64} << 20;
+  if (size_ <= 4 * kMostTouched || touched_.fetch_add(bytes) + bytes < kMostTouched) return;
+  touched_ = 0;
+  madvise(const_cast<char*>(data_), size_, MADV_DONTNEED);  // read-only: what a view still needs is mapped again when it is touched
+}
+
+std::function<void(int64_t, Rows::Order)> row_watch(std::shared_ptr<const MappedFile> file, const Rows& rows) {
+  size_t row_bytes = 0, arrays = 0;
+  for (const Spec& s : rows.specs()) {
+    row_bytes += byte_size(bind(s.dims, {}), s.dtype);
+    ++arrays;
+  }
+  constexpr size_t kAround = size_t{64} << 10;  // the kernel maps so much around a page that is touched
+  return [file = std::move(file), row_bytes, arrays](int64_t count, Rows::Order order) {
+    const size_t each = order == Rows::Order::Together ? row_bytes : std::max(row_bytes, kAround * arrays);
+    file->before(static_cast<size_t>(count) * each);
+  };
 }
 
 RowTensor npy_array(std::string_view bytes, const std::shared_ptr<const void>& owner, const std::string& what) {

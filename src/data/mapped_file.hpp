@@ -1,5 +1,7 @@
 // A whole file in memory without reading it, and the NumPy arrays in it.
 #pragma once
+#include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -20,15 +22,19 @@ class MappedFile {
   MappedFile& operator=(const MappedFile&) = delete;
   std::string_view bytes() const { return {data_, size_}; }
   const std::string& path() const { return path_; }
-  // ResourceError when the file became shorter: touching what is gone would end the process.
-  void check() const;
+  // Before so many bytes are touched. ResourceError when the file became shorter: touching what is gone would end the process. Pages of a
+  // large file do not stay in this process for ever; the host keeps those that it has room for.
+  void before(size_t bytes) const;
 
  private:
   const std::string path_;
   Handle file_;
   const char* data_ = nullptr;
   size_t size_ = 0;
+  mutable std::atomic<size_t> touched_{0};  // since pages were last given back
 };
+// For Rows::before.
+std::function<void(int64_t, Rows::Order)> row_watch(std::shared_ptr<const MappedFile> file, const Rows& rows);
 
 // The array in the bytes of a .npy file, which `owner` keeps. ResourceError names `what` when they are none.
 RowTensor npy_array(std::string_view bytes, const std::shared_ptr<const void>& owner, const std::string& what);

@@ -8,15 +8,15 @@ namespace {
 
 class InterleaveNode final : public Node {
  public:
-  InterleaveNode(std::string name, NodeRef input, std::function<Dataset(const Element&)> f, InterleaveOptions options)
-      : Node(std::move(name), {std::move(input)}), f(std::move(f)), options(options) {}
+  InterleaveNode(std::string name, NodeRef input, std::function<Dataset(const Element&)> f, InterleaveOptions o)
+      : Node(std::move(name), {std::move(input)}), f(std::move(f)), options(std::move(o)) {}
   std::string arguments() const override {
     if (name() == "flat_map") return "";
     return cat("cycle=", options.cycle_length == kAutotune ? "autotune" : std::to_string(options.cycle_length),
                ", block=", options.block_length,
                ", parallel_calls=", options.parallel_calls == kAutotune ? "autotune" : std::to_string(options.parallel_calls));
   }
-  std::optional<Specs> specs() const override { return {}; }
+  std::optional<Specs> specs() const override { return options.specs.empty() ? std::nullopt : std::optional(renamed(options.specs)); }
   int64_t cardinality() const override { return input().cardinality() == 0 ? 0 : kUnknown; }
   std::unique_ptr<Walk> walk(const Scope& scope) const override;
 
@@ -98,6 +98,7 @@ class InterleaveWalk final : public InputWalk {
       if (slots_[at_]) {
         if (slots_[at_]->next(element)) {
           if (++taken_ == node_.options.block_length) advance();
+          if (specs_) check_element(*specs_, element);
           return true;
         }
         slots_[at_].reset();
@@ -169,6 +170,7 @@ class InterleaveWalk final : public InputWalk {
   }
 
   const InterleaveNode& node_;
+  const std::optional<Specs> specs_ = node_.specs();
   const Scope scope_;
   const bool overtaking_;
   std::vector<std::unique_ptr<Inner>> slots_;
@@ -182,9 +184,10 @@ std::unique_ptr<Walk> InterleaveNode::walk(const Scope& scope) const { return st
 
 }  // namespace
 
-Dataset Dataset::flat_map(std::function<Dataset(const Element&)> f) const {
+Dataset Dataset::flat_map(std::function<Dataset(const Element&)> f, std::vector<Spec> specs) const {
   if (!f) user_error("flat_map: no function");
-  return Dataset(std::make_shared<InterleaveNode>("flat_map", node_of(*this), std::move(f), InterleaveOptions{.cycle_length = 1}));
+  InterleaveOptions options{.cycle_length = 1, .specs = std::move(specs)};
+  return Dataset(std::make_shared<InterleaveNode>("flat_map", node_of(*this), std::move(f), std::move(options)));
 }
 
 Dataset Dataset::interleave(std::function<Dataset(const Element&)> f, InterleaveOptions options) const {
@@ -192,7 +195,7 @@ Dataset Dataset::interleave(std::function<Dataset(const Element&)> f, Interleave
   if (options.cycle_length != kAutotune) positive(options.cycle_length, "interleave: cycle_length");
   if (options.parallel_calls != kAutotune) positive(options.parallel_calls, "interleave: parallel_calls");
   positive(options.block_length, "interleave: block_length");
-  return Dataset(std::make_shared<InterleaveNode>("interleave", node_of(*this), std::move(f), options));
+  return Dataset(std::make_shared<InterleaveNode>("interleave", node_of(*this), std::move(f), std::move(options)));
 }
 
 }  // namespace tandem::data

@@ -6,10 +6,10 @@ namespace tandem::data {
 namespace {
 
 constexpr int64_t kLongestPeriod = 1'000'000'000;
-constexpr double kBetter = 1.03;     // a change that brings less is taken back
-constexpr double kIdle = 0.03;       // of the time: a reader that waits no more than this has nothing to gain
-constexpr double kChanged = 0.5;     // a rate so far below the best one asks for another look
-constexpr int64_t kFewElements = 8;  // in a period, to say anything
+constexpr double kBetter = 1.03;             // a change that brings less is taken back
+constexpr double kIdle = 0.03;               // of the time: a reader that waits no more than this has nothing to gain
+constexpr double kChanged = 0.5;             // a rate so far below the best one asks for another look
+constexpr int64_t kToTry = 2, kToJudge = 8;  // elements in a period, before something is tried and before it is judged
 
 }  // namespace
 
@@ -22,7 +22,7 @@ void Tuner::tick(int64_t from, int64_t to) {
   ++elements_;
   waited_ns_ += to - from;
   const int64_t passed = to - began_ns_;
-  if (passed < period_ns_ || elements_ < kFewElements) return;
+  if (passed < period_ns_ || elements_ < (change_.knob ? kToJudge : kToTry)) return;
   decide(static_cast<double>(elements_) * 1e9 / static_cast<double>(passed), static_cast<double>(waited_ns_) / static_cast<double>(passed));
   began_ns_ = to;
   elements_ = waited_ns_ = 0;

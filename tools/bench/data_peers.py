@@ -38,7 +38,7 @@ if work == "prepare":
 if work == "map_batch": d = D.from_tensor_slices(np.random.rand(200000, 100).astype(np.float32)).map(lambda r: (r - 0.5) * 2.0, num_parallel_calls=calls).batch(128).prefetch(auto)
 if work == "shuffle_batch": d = D.from_tensor_slices(np.random.rand(200000, 100).astype(np.float32)).shuffle(10000).batch(128).prefetch(auto)
 if work == "tfrecord": d = tf.data.TFRecordDataset(files).batch(128).prefetch(auto)
-if work == "jpeg": d = D.list_files(files[0], shuffle=False).repeat(4).map(lambda p: tf.io.decode_jpeg(tf.io.read_file(p), 3), num_parallel_calls=calls).batch(32).prefetch(auto)
+if work == "jpeg": d = D.list_files(files[0], shuffle=False).repeat(8).map(lambda p: tf.io.decode_jpeg(tf.io.read_file(p), 3), num_parallel_calls=calls).batch(32).prefetch(auto)
 best = 0
 for _ in range(2 if work == "map_batch" else 3):
     t = time.perf_counter(); n = 0

@@ -66,6 +66,7 @@ struct InterleaveOptions {
   int64_t block_length = 1;          // consecutive elements from each
   int64_t parallel_calls = 1;        // inputs that are read ahead at once
   bool deterministic = true;
+  std::vector<Spec> specs = {};  // of the results; needed by what asks for them, such as a map that is to be traced only once
 };
 
 struct ShuffleOptions {
