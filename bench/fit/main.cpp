@@ -2,11 +2,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <random>
 #include <string>
 #include <vector>
 
-#include <tandem/nn/layers/core.hpp>
+#include <tandem/nn/layers.hpp>
 #include <tandem/nn/training.hpp>
 
 #include "models/training.hpp"
@@ -18,19 +17,24 @@ namespace nn = td::nn;
 
 struct Api {
   nn::Model model;
-  const char* loss;
+  nn::Loss loss;
 };
 
 Api make_api(const std::string& name, const Work& work) {
+  const auto sequence = [&](std::vector<nn::Layer> layers) {
+    layers.insert(layers.begin(), nn::InputLayer(td::DimList(work.x)));
+    return nn::Sequential(std::move(layers));
+  };
   if (name == "mlp")
-    return {nn::Sequential(
-                {nn::InputLayer(td::DimList(work.x)), nn::Dense(128, {.activation = "relu"}), nn::Dense(1, {.activation = "sigmoid"})}),
-            "binary_crossentropy"};
+    return {sequence({nn::Dense(128, {.activation = "relu"}), nn::Dense(1, {.activation = "sigmoid"})}), "binary_crossentropy"};
   if (name == "mlp_big")
-    return {nn::Sequential({nn::InputLayer(td::DimList(work.x)), nn::Dense(2048, {.activation = "relu"}),
-                            nn::Dense(2048, {.activation = "relu"}), nn::Dense(10, {.activation = "softmax"})}),
+    return {sequence({nn::Dense(2048, {.activation = "relu"}), nn::Dense(2048, {.activation = "relu"}), nn::Dense(10)}),
+            nn::losses::SparseCategoricalCrossentropy({.from_logits = true})};
+  if (name == "cnn")
+    return {sequence({nn::Conv2D(32, 3, {.activation = "relu"}), nn::MaxPooling2D(2), nn::Conv2D(64, 3, {.activation = "relu"}),
+                      nn::MaxPooling2D(2), nn::Flatten(), nn::Dropout(0.5), nn::Dense(10, {.activation = "softmax"})}),
             "sparse_categorical_crossentropy"};
-  throw td::UserError("fit: knows mlp and mlp_big, not '" + name + "'");
+  throw td::UserError("fit: knows mlp, mlp_big and cnn, not '" + name + "'");
 }
 
 td::Shape of_all(const td::Shape& example, int64_t rows) {
@@ -87,7 +91,7 @@ void compare(const std::string& name, int passes) {
 int main(int argc, char** argv) {
   try {
     std::vector<std::string> names(argv + 1, argv + argc);
-    if (names.empty()) names = {"mlp", "mlp_big"};
+    if (names.empty()) names = {"mlp", "mlp_big", "cnn"};
     for (const std::string& name : names) compare(name, name == "mlp" ? 5 : 3);
     return 0;
   } catch (const td::Error& e) {

@@ -228,6 +228,7 @@ Loss::Loss(std::string name, Formula formula, Reduction reduction)
 
 Loss Loss::from_config(const std::string& class_name, const Config& config) {
   Impl impl = *Loss(class_name).impl_;
+  if (!impl.kind) user_error("loss ", class_name, ": has no config\n  hint: ask for it by its name alone");
   impl.identifier.clear();
   impl.name = impl.kind->made_name();
   for (const auto& [key, value] : config.items()) {
@@ -290,7 +291,11 @@ Tensor Loss::values(const Tensor& y_true, const Tensor& y_pred) const {
   if (!impl_) user_error("loss: this one is none");
   if (impl_->formula) return impl_->formula(y_true, y_pred);
   if (!impl_->kind) return resolved(y_true.dims(), y_pred.dims()).values(y_true, y_pred);
-  return loss_values(*impl_->kind, impl_->config, y_true, y_pred, "loss");
+  try {
+    return loss_values(*impl_->kind, impl_->config, y_true, y_pred, "loss");
+  } catch (const nlohmann::json::exception&) {  // a number that is none, from a file
+    user_error("loss ", impl_->name, ": cannot be computed with ", impl_->config.dump());
+  }
 }
 
 Tensor Loss::operator()(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight, const Tensor& mask) const {

@@ -34,6 +34,15 @@ const MetricKind& kind_of(const std::string& name) {
 
 bool depends_on_shapes(const std::string& name) { return name == "accuracy" || name == "acc"; }
 
+// Numbers of a config that are none, from a file, show when they are used.
+template <class F> auto with_config(const std::string& name, const Config& config, F f) {
+  try {
+    return f();
+  } catch (const nlohmann::json::exception&) {
+    user_error("metric ", name, ": cannot be computed with ", config.dump());
+  }
+}
+
 bool is_given(const Config& config, const char* key) { return config.contains(key) && !config[key].is_null(); }
 
 }  // namespace
@@ -66,7 +75,9 @@ Metric Metric::from_config(const std::string& class_name, const Config& config) 
     if (!own.contains(key) && key != "thresholds") user_error("metric ", class_name, ": cannot be made with ", key, " = ", value.dump());
     own[key] = value;
   }
-  return Metric(kind.make(kind, own), is_given(config, "name") ? config["name"].get<std::string>() : kind.name);
+  const bool has_name = is_given(config, "name") && config["name"].is_string();
+  return with_config(class_name, own,
+                     [&] { return Metric(kind.make(kind, own), has_name ? config["name"].get<std::string>() : kind.name); });
 }
 
 Metric Metric::deserialize(const Config& saved) {
@@ -118,7 +129,7 @@ Metric Metric::resolved(const Dims& y_true, const Dims& y_pred) const {
 }
 
 void Metric::update(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight) const {
-  body()->update(y_true, y_pred, sample_weight);
+  with_config(name_, body()->config(), [&] { body()->update(y_true, y_pred, sample_weight); });
 }
 Tensor Metric::result() const { return body()->result(); }
 double Metric::value() const {

@@ -69,6 +69,8 @@ TEST(Metrics, Mistakes) {
   EXPECT_EQ(message([] { Metric("accuracy").result(); }),
             "metric accuracy: what it means depends on the shapes of targets and predictions\n  hint: resolved(y_true, y_pred)");
   EXPECT_EQ(message([] { metrics::Precision({.thresholds = {1.5}}); }), "metric: thresholds must be in [0, 1], got 1.5");
+  EXPECT_EQ(message([] { Metric::from_config("BinaryAccuracy", {{"threshold", "x"}}).update(Tensor::of({1.f}), Tensor::of({1.f})); }),
+            R"(metric binary_accuracy: cannot be computed with {"threshold":"x"})");
   EXPECT_EQ(message([] { metrics::MeanIoU(0); }), "metric MeanIoU: num_classes is 0, it must be a positive number");
   EXPECT_EQ(message([] { metrics::F1Score().resolved({8}, {8}); }),
             "metric F1Score: targets and predictions must be [batch, n], they are [8] and [8]");
