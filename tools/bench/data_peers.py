@@ -17,14 +17,13 @@ PROGRAM = ROOT / "build/release/bench/data"
 ENVIRONMENTS = pathlib.Path(os.environ.get("TANDEM_BENCH_ENVS", "~/.cache/tandem/bench")).expanduser()
 RECORDS, RECORD_BYTES, IMAGES = 200_000, 400, 64
 
-# What runs in the other engine's Python. argv: work, threads (-1: AUTOTUNE), files.
+# What runs in the other engine's Python. argv: work, threads with commas between (-1: AUTOTUNE), files. Prints one number for each.
 PEER = r'''
 import os, sys, time
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 import numpy as np, tensorflow as tf
-work, parallel, files = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
+work, files = sys.argv[1], sys.argv[3:]
 auto, D = tf.data.AUTOTUNE, tf.data.Dataset
-calls = auto if parallel < 0 else parallel
 if work == "prepare":
     folder = files[0]
     rng = np.random.default_rng(0)
@@ -35,16 +34,18 @@ if work == "prepare":
         picture = np.stack([x + i, y + 2 * i, x + y], -1) + rng.integers(0, 40, (224, 224, 3))
         tf.io.write_file(f"{folder}/{i:03}.jpg", tf.io.encode_jpeg(np.clip(picture, 0, 255).astype(np.uint8), quality=90))
     sys.exit()
-if work == "map_batch": d = D.from_tensor_slices(np.random.rand(200000, 100).astype(np.float32)).map(lambda r: (r - 0.5) * 2.0, num_parallel_calls=calls).batch(128).prefetch(auto)
-if work == "shuffle_batch": d = D.from_tensor_slices(np.random.rand(200000, 100).astype(np.float32)).shuffle(10000).batch(128).prefetch(auto)
-if work == "tfrecord": d = tf.data.TFRecordDataset(files).batch(128).prefetch(auto)
-if work == "jpeg": d = D.list_files(files[0], shuffle=False).repeat(8).map(lambda p: tf.io.decode_jpeg(tf.io.read_file(p), 3), num_parallel_calls=calls).batch(32).prefetch(auto)
-best = 0
-for _ in range(2 if work == "map_batch" else 3):
-    t = time.perf_counter(); n = 0
-    for b in d: n += int(b.shape[0])
-    best = max(best, n / (time.perf_counter() - t))
-print(best)
+def pipeline(calls):
+    if work == "tfrecord": return tf.data.TFRecordDataset(files).batch(128)
+    if work == "jpeg": return D.list_files(files[0], shuffle=False).repeat(8).map(lambda p: tf.io.decode_jpeg(tf.io.read_file(p), 3), num_parallel_calls=calls).batch(32)
+    rows = D.from_tensor_slices(np.random.rand(200000, 100).astype(np.float32))
+    return rows.shuffle(10000).batch(128) if work == "shuffle_batch" else rows.map(lambda r: (r - 0.5) * 2.0, num_parallel_calls=calls).batch(128)
+for parallel in map(int, sys.argv[2].split(",")):  # -1 is AUTOTUNE
+    d, best = pipeline(parallel).prefetch(auto), 0
+    for _ in range(2 if work == "map_batch" else 3):
+        t = time.perf_counter(); n = 0
+        for b in d: n += int(b.shape[0])
+        best = max(best, n / (time.perf_counter() - t))
+    print(best)
 '''
 
 
@@ -53,12 +54,12 @@ def tandem(work, parallel, *files):
     return json.loads(out)["per_second"]
 
 
-def tf_data(work, parallel, *files):
+def tf_data(work, threads, *files):
     python = ENVIRONMENTS / "tensorflow/bin/python"
-    run = subprocess.run([python, "-c", PEER, work, str(parallel), *map(str, files)], capture_output=True, text=True)
+    run = subprocess.run([python, "-c", PEER, work, ",".join(map(str, threads)), *map(str, files)], capture_output=True, text=True)
     if run.returncode:
         sys.exit(f"tf.data could not be measured:\n{run.stderr[-2000:]}")
-    return float(run.stdout.strip().splitlines()[-1]) if run.stdout.strip() else 0.0
+    return [float(line) for line in run.stdout.split()]
 
 
 def plot(series, title, file):
@@ -90,22 +91,23 @@ def plot(series, title, file):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="one round and no plot")
+    parser.add_argument("--only-plot", action="store_true")
     parser.add_argument("--plot", type=pathlib.Path, default=ROOT / "docs/data_throughput.svg")
     arguments = parser.parse_args()
     rounds = 1 if arguments.quick else 2
     with tempfile.TemporaryDirectory() as folder:
-        tf_data("prepare", 0, folder, RECORDS, RECORD_BYTES, IMAGES)
+        tf_data("prepare", [0], folder, RECORDS, RECORD_BYTES, IMAGES)
         files = {"tfrecord": [f"{folder}/records"], "jpeg": [f"{folder}/*.jpg"]}
         print(f"{'work':15} {'tandem /s':>12} {'tf.data /s':>12} {'ratio':>7}")
-        for work in ("map_batch", "shuffle_batch", "tfrecord", "jpeg"):
+        for work in () if arguments.only_plot else ("map_batch", "shuffle_batch", "tfrecord", "jpeg"):
             ours = max(tandem(work, -1, *files.get(work, [])) for _ in range(rounds))
-            theirs = max(tf_data(work, -1, *files.get(work, [])) for _ in range(rounds))
+            theirs = max(tf_data(work, [-1], *files.get(work, []))[0] for _ in range(rounds))
             print(f"{work:15} {ours:12,.0f} {theirs:12,.0f} {ours / theirs:7.2f}", flush=True)
         if arguments.quick:
             return
         threads = (1, 2, 3, 4)
         series = {"Tandem": {t: tandem("jpeg", t, *files["jpeg"]) for t in threads},
-                  "tf.data": {t: tf_data("jpeg", t, *files["jpeg"]) for t in threads}}
+                  "tf.data": dict(zip(threads, tf_data("jpeg", threads, *files["jpeg"])))}
         plot(series, "JPEG files of 224 x 224 decoded a second", arguments.plot)
         for name, points in series.items():
             print(f"jpeg, {name}: " + ", ".join(f"{t} threads {v:,.0f}" for t, v in points.items()))
