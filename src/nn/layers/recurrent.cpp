@@ -35,6 +35,11 @@ class Cell : public LayerBody {
   }
   // The new states, the output first, from a step's projected input.
   virtual std::vector<Tensor> step(const Tensor& input, const std::vector<Tensor>& states, const std::vector<Tensor>& masks) const = 0;
+  // All steps by one op, where there is one for this cell: its outputs, then the last states. Nothing: step by step.
+  virtual std::vector<Tensor> sequence(const Tensor& inputs, const std::vector<Tensor>& states) const {
+    (void)inputs, (void)states;
+    return {};
+  }
 
  protected:
   virtual Shape bias_shape() const { return {gates_ * units_}; }
@@ -56,6 +61,11 @@ class Cell : public LayerBody {
   Variable kernel_, recurrent_, bias_;
 };
 
+// The functions that the ops `lstm` and `gru` have.
+bool is_standard(const ActivationFunction& activation, const ActivationFunction& recurrent_activation) {
+  return activation && activation.class_name() == "tanh" && recurrent_activation && recurrent_activation.class_name() == "sigmoid";
+}
+
 class LSTMCell : public Cell {
  public:
   LSTMCell(int64_t units, Weights weights, ActivationFunction activation, ActivationFunction recurrent_activation)
@@ -66,6 +76,10 @@ class LSTMCell : public Cell {
     const Tensor i = activate(recurrent_activation_, gate(all, 0)), f = activate(recurrent_activation_, gate(all, 1));
     const Tensor c = f * states[1] + i * activate(activation_, gate(all, 2));
     return {activate(recurrent_activation_, gate(all, 3)) * activate(activation_, c), c};
+  }
+  std::vector<Tensor> sequence(const Tensor& inputs, const std::vector<Tensor>& states) const override {
+    if (!is_standard(activation_, recurrent_activation_)) return {};
+    return lstm(inputs, recurrent_, states[0], states[1]);
   }
 
  private:
@@ -88,6 +102,11 @@ class GRUCell : public Cell {
     const Tensor r = activate(recurrent_activation_, gate(input, 1) + gate(inner, 1));
     const Tensor recurrent = reset_after_ ? r * gate(inner, 2) : matmul(r * masked(h, masks, 2), gate(kernel, 2));
     return {z * h + (1 - z) * activate(activation_, gate(input, 2) + recurrent)};
+  }
+  std::vector<Tensor> sequence(const Tensor& inputs, const std::vector<Tensor>& states) const override {
+    if (!is_standard(activation_, recurrent_activation_) || !reset_after_) return {};
+    const Tensor bias = weights_.use_bias ? bias_.value()[1] : Tensor::zeros({3 * units_}, inputs.dtype());
+    return gru(inputs, recurrent_, states[0], bias);
   }
 
  protected:
@@ -162,7 +181,12 @@ template <class S> class RecurrentKind : public Kind<S> {
     const std::vector<Tensor> input_masks = dropout_masks(pass, o.dropout, {batch, x.dims()[2]}, masks_wanted, x.dtype());
     const std::vector<Tensor> state_masks = dropout_masks(pass, o.recurrent_dropout, {batch, s.units}, masks_wanted, x.dtype());
 
-    std::vector<Tensor> sequences{cell_->project(x, input_masks)};
+    const Tensor projected = cell_->project(x, input_masks);
+    if (!mask.defined() && state_masks.empty())
+      if (const std::vector<Tensor> whole = cell_->sequence(projected, carry); !whole.empty())
+        return results(whole[0], whole[1], {whole.begin() + 1, whole.end()});
+
+    std::vector<Tensor> sequences{projected};
     if (mask.defined()) sequences.push_back(mask);
     const bool keeps_outputs = o.return_sequences || (mask.defined() && o.zero_output_for_mask);
     const flat::Step end = flat::scan(
@@ -178,13 +202,7 @@ template <class S> class RecurrentKind : public Kind<S> {
         },
         carry, sequences, {}, false, std::source_location::current());
 
-    std::vector<Tensor> results;
-    if (o.return_sequences)
-      results.push_back(moveaxis(end.outputs[0], 0, 1));
-    else
-      results.push_back(keeps_outputs ? end.outputs[0][-1] : end.carry[0]);
-    if (o.return_state) results.insert(results.end(), end.carry.begin(), end.carry.end());
-    return results;
+    return results(keeps_outputs ? end.outputs[0] : Tensor(), keeps_outputs ? end.outputs[0][-1] : end.carry[0], end.carry);
   }
 
   std::vector<Tensor> compute_mask(const std::vector<Tensor>&, const Pass& pass) const override {
@@ -198,6 +216,12 @@ template <class S> class RecurrentKind : public Kind<S> {
   }
 
  private:
+  // What the options ask for. `outputs` has time first, and is looked at only for return_sequences.
+  std::vector<Tensor> results(const Tensor& outputs, const Tensor& last, const std::vector<Tensor>& states) const {
+    std::vector<Tensor> all{s.options.return_sequences ? moveaxis(outputs, 0, 1) : last};
+    if (s.options.return_state) all.insert(all.end(), states.begin(), states.end());
+    return all;
+  }
   static std::string snake(const std::string& class_name) {
     return class_name == "LSTMCell" ? "lstm_cell" : class_name == "GRUCell" ? "gru_cell" : "simple_rnn_cell";
   }
