@@ -138,7 +138,7 @@ INSTANTIATE_TEST_SUITE_P(Files, FromKeras,
                          testing::Values("mlp", "images", "lines_and_volumes", "recurrent", "reset_before", "transformer",
                                          "cross_attention", "graph", "shapes_and_activations", "augmented", "precisions", "sgd",
                                          "rmsprop_centered", "adagrad", "lion", "adafactor", "averaged"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& each) { return std::string(each.param); });
 
 TEST(FromKeras, EveryStoredFileIsTested) {
   size_t count = 0;

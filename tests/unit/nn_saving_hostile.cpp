@@ -121,7 +121,7 @@ TEST_F(Hostile, WeightsThatDoNotFit) {
   expect_part(with_weights([](auto& w) { w.at("optimizer/vars").datasets["3"] = Tensor::zeros({2, 2, 2}); }),
               "the weights do not fit the optimizer\n  optimizer/vars/3 (");
   expect_part(with_weights([](auto& w) { w.at("optimizer/vars").datasets.erase("3"); }), "the weights do not fit the optimizer");
-  expect_part(load(good_.config.dump(), {}), "layers/dense_1/vars (Dense 'out'): 2 weights in the model, 0 in the file");
+  expect_part(load(good_.config.dump(), {}), "layers/dense/vars (Dense 'dense'): 2 weights in the model, 0 in the file");
   // Other versions keep the state of random numbers in the file.
   EXPECT_EQ(with_weights([](auto& w) { w.at("layers/dropout/seed_generator/vars").datasets["0"] = Tensor::zeros({2}, DType::U32); }),
             "no error");
