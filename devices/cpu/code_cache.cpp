@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -29,7 +30,7 @@ uint64_t fnv(std::string_view s, uint64_t h = 0xcbf29ce484222325ULL) {
 
 }  // namespace
 
-CodeCache::CodeCache(std::string folder) : folder_(std::move(folder)) {
+CodeCache::CodeCache(std::string folder, uint64_t limit_bytes) : folder_(std::move(folder)), limit_bytes_(limit_bytes) {
   if (folder_.empty()) return;
   std::error_code error;
   fs::create_directories(folder_, error);
@@ -63,6 +64,8 @@ bool CodeCache::read(const std::string& key, std::vector<char>& object) {
     return false;
   }
   if (std::string_view(bytes).substr(sizeof h, h.key_bytes) != key) return false;  // another kernel with the same hash
+  std::error_code unimportant;
+  fs::last_write_time(path_of(key), fs::file_time_type::clock::now(), unimportant);  // used: `trim` leaves it
   object.assign(bytes.begin() + static_cast<std::ptrdiff_t>(sizeof h + h.key_bytes), bytes.end());
   return true;
 }
@@ -87,6 +90,39 @@ void CodeCache::write(const std::string& key, const std::vector<char>& object) {
     fs::remove(temporary, error);
     log::line(log::Topic::Cache, "cannot write ", path);
   }
+  // Looking through the folder takes longer than compiling a kernel, so few writes do: picked by the key, and so as often in many short
+  // processes as in one long one.
+  if (fnv(key) % 256 == 0) trim();
+}
+
+// Other processes may add, use and remove entries meanwhile: a file that is gone is no error, and whoever loses an entry builds it anew.
+void CodeCache::trim() const {
+  if (folder_.empty() || limit_bytes_ == 0) return;
+  struct Entry {
+    fs::file_time_type used;
+    uint64_t bytes;
+    fs::path path;
+  };
+  std::vector<Entry> entries;
+  uint64_t total = 0;
+  std::error_code error;
+  for (fs::directory_iterator it(folder_, error), end; !error && it != end; it.increment(error)) {
+    std::error_code gone;
+    const Entry e{it->last_write_time(gone), it->file_size(gone), it->path()};
+    if (gone) continue;
+    total += e.bytes;
+    entries.push_back(e);
+  }
+  if (total <= limit_bytes_) return;
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.used < b.used; });
+  const uint64_t before = total;
+  for (const Entry& e : entries) {
+    if (total <= limit_bytes_ / 4 * 3) break;
+    fs::remove(e.path, error);
+    total -= e.bytes;
+  }
+  log::line(log::Topic::Cache, folder_, ": ", before >> 20, " MiB exceed the limit of ", limit_bytes_ >> 20, ", ", total >> 20,
+            " are left");
 }
 
 const Code& CodeCache::get(const std::string& key, const Build& build) {

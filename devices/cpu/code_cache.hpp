@@ -1,6 +1,8 @@
 // Compiled kernels by key: in memory for this process, on disk between runs. Two processes may share the folder; what is found there
-// is checked before it is trusted and built anew when it is damaged.
+// is checked before it is trusted and built anew when it is damaged. The folder stays below a limit: the entries that were not used for
+// longest go first.
 #pragma once
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -14,8 +16,8 @@ namespace tandem::cpu {
 
 class CodeCache {
  public:
-  // `folder` empty: memory only.
-  explicit CodeCache(std::string folder);
+  // `folder` empty: memory only; limit_bytes 0: no limit.
+  explicit CodeCache(std::string folder, uint64_t limit_bytes = 0);
 
   using Build = std::function<void(std::vector<char>& object)>;
   // The code for `key` (complete: kernel, schedule, target). Building happens outside the lock; code stays until the process ends.
@@ -26,6 +28,7 @@ class CodeCache {
     uint64_t memory_hits = 0, disk_hits = 0, built = 0, damaged = 0;
   };
   Counters counters() const;
+  void trim() const;  // to three quarters of the limit, when it is exceeded; one write in 256 does this by itself
 
  private:
   std::string path_of(const std::string& key) const;
@@ -33,6 +36,7 @@ class CodeCache {
   void write(const std::string& key, const std::vector<char>& object);
 
   std::string folder_;
+  uint64_t limit_bytes_;
   mutable std::mutex mutex_;
   std::unordered_map<std::string, std::unique_ptr<Code>> loaded_;
   Counters counters_;

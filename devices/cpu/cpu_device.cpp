@@ -40,7 +40,7 @@ class CpuDevice final : public device::Device {
  public:
   CpuDevice()
       : pool_(static_cast<int>(env::get_int("TANDEM_THREADS"))),
-        cache_(env::cache_dir()),
+        cache_(env::cache_dir(), static_cast<uint64_t>(std::max<int64_t>(0, env::get_int("TANDEM_CACHE_MIB"))) << 20),
         tools_{host_target(env::get("TANDEM_CPU_ISA")), cache_, pool_.threads()} {
     info_.name = "cpu";
     info_.description =

@@ -15,7 +15,10 @@ constexpr Variable kVariables[] = {
     {"TANDEM_THREADS", "0", "Threads that compute, the calling one included; `0` is all cores this process may use."},
     {"TANDEM_DEVICE", "cpu", "The device that runs what does not name one, such as `cpu`, `ref` or `opencl:0`."},
     {"TANDEM_CPU_ISA", "native", "The vector instructions the cpu device may use: `native`, or `avx2` or `avx512` to force narrower code."},
-    {kCacheDir, "$XDG_CACHE_HOME/tandem, else ~/.cache/tandem", "The folder of compiled kernels; `off` or empty keeps nothing on disk."},
+    {kCacheDir, "$XDG_CACHE_HOME/tandem/kernels, else ~/.cache/tandem/kernels",
+     "The folder of compiled kernels; `off` or empty keeps nothing on disk."},
+    {"TANDEM_CACHE_MIB", "1024",
+     "How large that folder may grow; kernels that were not used for longest are removed. `0` is without limit."},
     {"TANDEM_LOG", "", "Topics to print to stderr, with commas between: `dispatch`, `plan`, `pass`, `cache`, `compile`, `step`."},
     {"TANDEM_DUMP", "", "A folder that receives the graph after every pass, the plan and the kernels; empty writes none."},
     {"TANDEM_DISABLE_PASS", "", "Passes to leave out, by name, with commas between."},
@@ -31,9 +34,9 @@ const Variable& find(std::string_view name) {
 // The XDG base directory specification: a relative XDG_CACHE_HOME is to be ignored. Empty when there is no home either.
 std::string default_cache_dir() {
   const char* cache_home = std::getenv("XDG_CACHE_HOME");
-  if (cache_home && cache_home[0] == '/') return cat(cache_home, "/tandem");
+  if (cache_home && cache_home[0] == '/') return cat(cache_home, "/tandem/kernels");
   const char* home = std::getenv("HOME");
-  return home && *home ? cat(home, "/.cache/tandem") : "";
+  return home && *home ? cat(home, "/.cache/tandem/kernels") : "";
 }
 
 }  // namespace

@@ -318,6 +318,29 @@ TEST(Generated, AProcessMayEndWhileTheGeneratorIsLoaded) {
         ::testing::ExitedWithCode(0), "");
 }
 
+TEST(CodeCache, TrimsWhatWasNotUsedForLongest) {
+  const TemporaryFolder folder;
+  CodeCache(folder.path()).get("probe", build_sample);
+  const uint64_t entry = fs::file_size(folder.files().front());
+  CodeCache cache(folder.path(), 8 * entry);
+  for (int i = 0; i < 8; ++i) cache.get("key " + std::to_string(i), build_sample);  // with the probe one more than the limit allows
+  const auto old = fs::file_time_type::clock::now() - std::chrono::hours(1);
+  for (const fs::path& file : folder.files()) fs::last_write_time(file, old);
+  CodeCache(folder.path()).get("key 3", [](std::vector<char>&) { FAIL() << "built again"; });  // used now
+  cache.trim();
+  const auto bytes = [&] {
+    uint64_t sum = 0;
+    for (const fs::path& file : folder.files()) sum += fs::file_size(file);
+    return sum;
+  };
+  const uint64_t left = bytes();
+  EXPECT_LE(left, 6 * entry);
+  EXPECT_GE(left, 5 * entry);
+  CodeCache(folder.path()).get("key 3", [](std::vector<char>&) { FAIL() << "removed, though it was used last"; });
+  cache.trim();  // below the limit: nothing happens
+  EXPECT_EQ(bytes(), left);
+}
+
 TEST(CodeCache, IsEmptyUntilSomethingIsWritten) {
   EXPECT_TRUE(CodeCache("").is_empty());
   TemporaryFolder folder;

@@ -2,11 +2,13 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <ostream>
 #include <string>
 #include <thread>
 
@@ -16,41 +18,52 @@
 namespace tandem::engine {
 namespace {
 
-// How often each thread but this one went to sleep so far. A thread that is not woken does not go to sleep.
-std::map<std::string, long> sleeps() {
-  std::map<std::string, long> counts;
+// How often each thread but this one went to sleep so far, and whether it sleeps now. A thread that is not woken does not go to sleep.
+struct Sleep {
+  long count = 0;
+  bool asleep = false;
+  bool operator==(const Sleep&) const = default;
+  friend std::ostream& operator<<(std::ostream& os, const Sleep& s) { return os << s.count << (s.asleep ? " asleep" : " awake"); }
+};
+std::map<std::string, Sleep> sleeps() {
+  std::map<std::string, Sleep> all;
   for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
     if (thread.path().filename() == std::to_string(gettid())) continue;
     std::ifstream status(thread.path() / "status");
-    const std::string wanted = "voluntary_ctxt_switches:";
-    for (std::string line; std::getline(status, line);)
-      if (line.starts_with(wanted)) counts[thread.path().filename()] = std::stol(line.substr(wanted.size()));
+    Sleep& sleep = all[thread.path().filename()];
+    const std::string state = "State:\tS", count = "voluntary_ctxt_switches:";
+    for (std::string line; std::getline(status, line);) {
+      if (line.starts_with(state)) sleep.asleep = true;
+      if (line.starts_with(count)) sleep.count = std::stol(line.substr(count.size()));
+    }
   }
-  return counts;
+  return all;
 }
 
-// When all of them have come to rest.
-std::map<std::string, long> settled_sleeps() {
+// When all of them have come to rest. On a busy machine a thread may be awake for long without getting a core.
+std::map<std::string, Sleep> settled_sleeps() {
   auto before = sleeps();
-  for (int i = 0; i < 100; ++i) {
+  for (int i = 0; i < 1000; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(30));
     auto now = sleeps();
-    if (now == before) return now;
+    if (now == before && std::all_of(now.begin(), now.end(), [](const auto& thread) { return thread.second.asleep; })) return now;
     before = std::move(now);
   }
   ADD_FAILURE() << "the threads never rest";
   return before;
 }
 
-// An engine of its own, on three threads whatever the machine has. Never destroyed, as all devices: this thread's cache of eager ops
-// may outlive it.
+// One on three threads whatever the machine has. Never destroyed, as all devices: this thread's cache of eager ops may outlive it.
 Engine& engine_of_three_threads() {
-  setenv("TANDEM_THREADS", "3", 1);
-  device::Device* device = nullptr;
-  for (const device::Factory& f : device::factories())
-    if (f.name == std::string("cpu")) device = f.make().release();
-  unsetenv("TANDEM_THREADS");
-  return *new Engine(*device);
+  static Engine* const engine = [] {
+    setenv("TANDEM_THREADS", "3", 1);
+    device::Device* device = nullptr;
+    for (const device::Factory& f : device::factories())
+      if (f.name == std::string("cpu")) device = f.make().release();
+    unsetenv("TANDEM_THREADS");
+    return new Engine(*device);
+  }();
+  return *engine;
 }
 
 class Wakes : public ::testing::Test {
