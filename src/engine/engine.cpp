@@ -78,7 +78,8 @@ std::shared_ptr<Engine::EagerEntry> Engine::eager_entry(size_t h, const ir::OpDe
   entry->engine = serial_;
   entry->op = &op;
   entry->attrs = attrs;
-  entry->executable = std::make_unique<Executable>(passed(b.finish(out, std::string(op.name)), Precision::Float32), device_, std::vector<int32_t>{});
+  entry->executable =
+      std::make_unique<Executable>(passed(b.finish(out, std::string(op.name)), Precision::Float32), device_, std::vector<int32_t>{});
   entry->bound = &entry->executable->bind(inputs);
   std::lock_guard lock(mutex_);
   if (eager_.size() >= kMostEagerEntries) eager_.clear();

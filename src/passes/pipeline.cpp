@@ -80,7 +80,8 @@ ir::Graph run_pipeline(const ir::OpTable& table, const ir::Graph& graph, const i
     return [&, f](const ir::Graph& g) { return f(table, g); };
   };
   Pipeline p(table, graph, kept);
-  p.step("expand", ir::Stage::Expanded, [&](const ir::Graph& g) { return expand(table, g, kept); }, /*optional=*/false)
+  p.step(
+       "expand", ir::Stage::Expanded, [&](const ir::Graph& g) { return expand(table, g, kept); }, /*optional=*/false)
       .step("fold", ir::Stage::Expanded, pass(fold))
       .step("simplify", ir::Stage::Expanded, pass(simplify))
       .step("cse", ir::Stage::Expanded, pass(cse))
