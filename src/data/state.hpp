@@ -15,7 +15,7 @@ class Writer {
  public:
   Writer() = default;
   ~Writer() {
-    for (const auto& f : afterwards_) f();
+    for (size_t i = afterwards_.size(); i-- > 0;) afterwards_[i]();  // inputs first: a stage that goes on may end its inputs
   }
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
