@@ -80,8 +80,8 @@ MemoryPool::~MemoryPool() {
 void* MemoryPool::fresh(size_t capacity, size_t asked) {
   // Asking the system for more than there is may succeed and kill the process later; the limit is ours to keep.
   const bool huge = capacity >= 2 * kHugePage;
-  void* p = asked < physical_bytes() ? std::aligned_alloc(huge ? kHugePage : codegen::kAlignment, capacity) : nullptr;
-  if (!p)
+  void* p = nullptr;
+  if (asked >= physical_bytes() || posix_memalign(&p, huge ? kHugePage : codegen::kAlignment, capacity) != 0)
     resource_error("cpu: cannot allocate ", asked, " bytes (", asked >> 20, " MiB): the machine has ", physical_bytes() >> 20, " MiB, ",
                    in_use() >> 20, " MiB of them in use by tandem\n  hint: a smaller batch, or fewer tensors kept alive");
   // A wish: where the system has none to give, ordinary pages serve as well, only slower.
