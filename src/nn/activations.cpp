@@ -7,7 +7,7 @@ namespace tandem::nn {
 namespace {
 
 Tensor gated_linear_unit(const Tensor& x) {
-  const Dim& last = x.dims().back();
+  const Dim last = x.dims().back();
   Dim half;
   if (!divides_exactly(last, 2, half)) user_error("glu: the last axis of ", x.type_str(), " is halved, so its extent must be even");
   return x(ellipsis, Slice(0, half)) * sigmoid(x(ellipsis, Slice(half, last)));

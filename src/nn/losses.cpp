@@ -171,9 +171,10 @@ const char* LossKind::made_name() const { return values == huber ? "huber_loss" 
 
 namespace {
 void check_labels(const Tensor& y, const Tensor& p, std::string_view what, std::string_view name) {
-  bool fits = y.rank() == p.rank();
-  for (size_t i = 0; fits && i < y.dims().size(); ++i) {
-    const Dim &a = y.dims()[i], &b = p.dims()[i];
+  const Dims targets = y.dims(), predictions = p.dims();
+  bool fits = targets.size() == predictions.size();
+  for (size_t i = 0; fits && i < targets.size(); ++i) {
+    const Dim &a = targets[i], &b = predictions[i];
     fits = !a.is_const() || !b.is_const() || a == b || a.is(1) || b.is(1);
   }
   if (!fits)
