@@ -5,24 +5,12 @@
 #include <numeric>
 #include <utility>
 
+#include "base/names.hpp"
+
 namespace tandem::ir {
 namespace {
 
 // --- near names ------------------------------------------------------------------------------------------------------------
-
-size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = std::exchange(row[0], i + 1);
-    for (size_t j = 0; j < b.size(); ++j) {
-      const size_t above = row[j + 1];
-      row[j + 1] = std::min({above + 1, row[j] + 1, diagonal + (a[i] != b[j])});
-      diagonal = above;
-    }
-  }
-  return row.back();
-}
 
 // "\n  hint: did you mean 'matmul' or 'max'?", or nothing when nothing is near.
 std::string did_you_mean(std::string_view word, const std::vector<std::string_view>& known) {
@@ -34,12 +22,6 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string_vi
   std::string text = "\n  hint: did you mean ";
   for (size_t i = 0; i < std::min<size_t>(near.size(), 3); ++i) text += cat(i == 0 ? "'" : " or '", near[i].second, "'");
   return text + "?";
-}
-
-template <class T> std::string joined(const std::vector<T>& items) {
-  std::string text;
-  for (const T& x : items) text += cat(text.empty() ? "" : ", ", x);
-  return text;
 }
 
 // --- attributes ------------------------------------------------------------------------------------------------------------

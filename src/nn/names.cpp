@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <cctype>
-#include <numeric>
 #include <utility>
 
-#include "base/text.hpp"
+#include "base/names.hpp"
 
 namespace tandem::nn {
 namespace {
@@ -21,22 +20,8 @@ std::string plain(std::string_view s) {
   return out;
 }
 
-// How many letters to add, drop or exchange (Levenshtein, 1966).
-size_t distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = std::exchange(row[0], i);
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t change = diagonal + (a[i - 1] != b[j - 1]);
-      diagonal = row[j];
-      row[j] = std::min({change, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return row.back();
-}
-
-std::string joined(const std::vector<std::string>& names) {
+// "a, b or c"
+std::string alternatives(const std::vector<std::string>& names) {
   std::string out;
   for (size_t i = 0; i < names.size(); ++i) out += cat(i == 0 ? "" : i + 1 == names.size() ? " or " : ", ", names[i]);
   return out;
@@ -61,7 +46,7 @@ void unknown_name(std::string_view what, std::string_view name, const std::vecto
   const std::string asked = plain(name);
   std::vector<std::pair<size_t, std::string>> near;
   for (const std::string& k : known) {
-    const size_t d = distance(asked, plain(k));
+    const size_t d = edit_distance(asked, plain(k));
     if (d <= 1 + asked.size() / 4) near.emplace_back(d, k);
   }
   std::stable_sort(near.begin(), near.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -69,7 +54,7 @@ void unknown_name(std::string_view what, std::string_view name, const std::vecto
   for (const auto& [d, k] : near)
     if (hints.size() < 4) hints.push_back(k);
   user_error("unknown ", what, " '", name,
-             "'\n  hint: ", hints.empty() ? cat("there are ", joined(known)) : cat("did you mean ", joined(hints), "?"), more);
+             "'\n  hint: ", hints.empty() ? cat("there are ", alternatives(known)) : cat("did you mean ", alternatives(hints), "?"), more);
 }
 
 }  // namespace tandem::nn

@@ -388,13 +388,14 @@ class Fuser {
   // Whether the group can take nodes in without having to run both before and after something else.
   bool keeps_order(int32_t g, std::span<const int32_t> nodes) {
     const int32_t own = nodes.empty() ? -1 : group_of(nodes[0]);
+    const int32_t first = horizon(g);
     ++stamp_;
     for (int32_t n : nodes)
       for (Value v : needs(n)) {
         const int32_t m = v.node;
         const int32_t h = group_of(m);
         if (h == g || (h >= 0 && h == own) || std::ranges::find(nodes, m) != nodes.end()) continue;
-        if (depends_on(m, g)) return false;
+        if (depends_on(m, g, first)) return false;
       }
     return true;
   }
@@ -414,11 +415,10 @@ class Fuser {
     return first;
   }
 
-  // Whether a node needs something of a group, directly or through others. Looks only at what comes behind the horizon, and only once at
-  // each node for one stamp.
-  bool depends_on(int32_t start_node, int32_t g) {
+  // Whether a node needs something of a group, directly or through others. Looks only at what comes behind `first`, the group's horizon,
+  // and only once at each node for one stamp.
+  bool depends_on(int32_t start_node, int32_t g, int32_t first) {
     std::vector<int32_t> stack{start_node};
-    const int32_t first = horizon(g);
     seen_.resize(g_.nodes.size(), 0);
     const auto push = [&](int32_t m) {
       if (seen_[static_cast<size_t>(m)] == stamp_) return;

@@ -6,6 +6,7 @@
 #include <tandem/nn/model.hpp>
 
 #include "base/text.hpp"
+#include "io/file.hpp"
 
 namespace tandem::nn {
 namespace {
@@ -57,13 +58,9 @@ class Backup final : public CallbackBody {
     const std::string name = cat(turn_, ".weights.h5");
     turn_ = 1 - turn_;
     run.model().save_weights(folder_ / name);
-    const fs::path fresh = folder_ / "training_metadata.json.new";
-    {
-      std::ofstream out(fresh);
-      out << Config{{"epoch", epoch}, {"batch", run.step}, {"weights", name}, {"position", run.position()}}.dump() << "\n";
-      if (!out.flush()) resource_error("BackupAndRestore: cannot write ", fresh.string());
-    }
-    fs::rename(fresh, metadata());
+    io::AtomicFile out(metadata());
+    out.write(Config{{"epoch", epoch}, {"batch", run.step}, {"weights", name}, {"position", run.position()}}.dump() + "\n");
+    out.commit();
   }
 
   const fs::path folder_;

@@ -21,14 +21,9 @@ Spec batch_spec(const Tensor& array) {
 }
 
 bool has_dense_rows(const Tensor& t) {
-  int64_t expected = 1;
   const Shape shape = t.shape();
   const Strides strides = t.strides();
-  for (size_t i = shape.size(); i-- > 1;) {
-    if (shape[i] != 1 && strides[i] != expected) return false;
-    expected *= shape[i];
-  }
-  return true;
+  return is_contiguous(Shape(std::span<const int64_t>(shape).subspan(1)), Strides(std::span<const int64_t>(strides).subspan(1)));
 }
 
 Shape with_rows(Shape shape, int64_t rows) {

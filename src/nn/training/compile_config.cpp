@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "base/text.hpp"
+#include "base/names.hpp"
 
 namespace tandem::nn {
 namespace {
@@ -25,12 +25,6 @@ Config metrics_config(const std::vector<Metric>& metrics, const Names& outputs) 
     lists.push_back(std::move(list));
   }
   return lists;
-}
-
-std::string joined(const Names& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
 }
 
 // One entry an output: Keras takes one for all, a list, or an object with the outputs' names. Null where there is none.
