@@ -7,6 +7,7 @@
 #include <string>
 
 #include "data/budget.hpp"
+#include "data/page_guard.hpp"
 #include "data/random.hpp"
 #include "data/stage.hpp"
 #include "data/state.hpp"
@@ -44,6 +45,7 @@ class Context {
 
   const Settings settings;
   Budget budget;
+  WatchedFiles files;
 
  private:
   std::mutex mutex_;

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/text.hpp"
+#include "data/page_guard.hpp"
 #include "frontend/memory.hpp"
 #include "frontend/tensor_impl.hpp"
 
@@ -120,24 +121,42 @@ Specs Rows::specs() const {
   return specs;
 }
 
+void Rows::before(int64_t count, RowWatch::Order order) const {
+  if (watch) watch->before(count, order);
+}
+
+void Rows::after(Gave gave) const {
+  if (!watch) return;
+  if (gave == Gave::Views) watch->health->gave_view();
+  watch->health->require_whole();
+}
+
 void Rows::row(int64_t index, Element& element) const {
-  if (before) before(1, Order::Together);
+  before(1, RowWatch::Order::Together);
   element.clear();
-  for (const RowTensor& t : tensors_)
-    element.push_back(t.type ? make_tensor(t.type->dtype, t.type->row, row_view(t.tensor, index).raw_data()) : row_view(t.tensor, index));
+  Gave gave = Gave::Copies;
+  for (const RowTensor& t : tensors_) {
+    const Tensor view = row_view(t.tensor, index);
+    element.push_back(t.type ? make_tensor(t.type->dtype, t.type->row, view.raw_data()) : view);
+    if (!t.type) gave = Gave::Views;
+  }
+  after(gave);
 }
 
 void Rows::range(int64_t first, int64_t count, Element& element) const {
-  if (before) before(count, Order::Together);
+  before(count, RowWatch::Order::Together);
   element.clear();
+  Gave gave = Gave::Copies;
   for (const RowTensor& t : tensors_) {
     const Tensor view = rows_view(t.tensor, first, count);
     element.push_back(t.type ? make_tensor(t.type->dtype, with_first(count, t.type->row), view.raw_data()) : view);
+    if (!t.type) gave = Gave::Views;
   }
+  after(gave);
 }
 
 void Rows::gather(std::span<const int64_t> indices, Element& element) const {
-  if (before) before(static_cast<int64_t>(indices.size()), Order::Anywhere);
+  before(static_cast<int64_t>(indices.size()), RowWatch::Order::Anywhere);
   element.clear();
   for (const RowTensor& t : tensors_) {
     const engine::TensorRef& r = ref_of(t.tensor);
@@ -166,6 +185,7 @@ void Rows::gather(std::span<const int64_t> indices, Element& element) const {
     }
     element.push_back(std::move(batch.tensor));
   }
+  after(Gave::Copies);
 }
 
 void stack(std::span<const Tensor> tensors, size_t components, Element& batch) {

@@ -1,6 +1,5 @@
 // Elements as bytes: making tensors of memory, rows of tensors, putting rows side by side. Everything here is on the host.
 #pragma once
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -35,6 +34,17 @@ struct RowTensor {
   std::optional<Type> type = {};
 };
 
+// Looks after the file that rows are in.
+class FileHealth;
+class RowWatch {
+ public:
+  enum class Order : uint8_t { Together, Anywhere };
+  explicit RowWatch(std::shared_ptr<const FileHealth> health) : health(std::move(health)) {}
+  virtual ~RowWatch() = default;
+  virtual void before(int64_t count, Order order) const = 0;  // so many rows are touched, which lie together or anywhere
+  const std::shared_ptr<const FileHealth> health;
+};
+
 // Tensors that are read row by row along their first axis.
 class Rows {
  public:
@@ -46,13 +56,15 @@ class Rows {
   void row(int64_t index, Element& element) const;                        // views
   void range(int64_t first, int64_t count, Element& element) const;       // views of consecutive rows
   void gather(std::span<const int64_t> indices, Element& element) const;  // one copy
-  // Called before this many rows are touched, which lie together or anywhere; a mapped file is looked at once more here.
-  enum class Order : uint8_t { Together, Anywhere };
-  std::function<void(int64_t count, Order order)> before;
+  std::shared_ptr<const RowWatch> watch;                                  // of rows in a mapped file
 
  private:
   std::vector<RowTensor> tensors_;
   int64_t count_ = 0;
+
+  void before(int64_t count, RowWatch::Order order) const;
+  enum class Gave : uint8_t { Views, Copies };
+  void after(Gave gave) const;  // ResourceError when something of what was copied was gone
 };
 
 // Components of several elements side by side, one copy. UserError names the component and both shapes when they differ.

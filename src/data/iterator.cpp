@@ -43,6 +43,8 @@ class Root final : private RootStage, public Walk {
     const int64_t from = now_ns();
     const bool has_element = walk_->pull(element);
     tuner_->tick(from, now_ns());
+    // Elements may have been made of what a view of a broken file showed: none of them is given out any more, and the end tells it once.
+    if (has_element || !std::exchange(told_end_, true)) context_->files.require_whole_views();
     return has_element;
   }
   void save(Writer& w) override {
@@ -50,6 +52,7 @@ class Root final : private RootStage, public Walk {
     w.put(node_->pipeline());
     walk_->save_to(w);
     context_->save_epochs(w);
+    context_->files.require_whole_views();
   }
   void restore(Reader& r) override {
     if (const std::string_view magic = r.text(); magic != kMagic)
@@ -80,6 +83,7 @@ class Root final : private RootStage, public Walk {
     context_ = std::make_unique<Context>(settings_);
     walk_ = node_->walk({context_.get(), stop_.get_token()});
     tuner_ = std::make_unique<Tuner>(*context_);
+    told_end_ = false;
   }
 
   const NodeRef node_;
@@ -88,6 +92,7 @@ class Root final : private RootStage, public Walk {
   std::unique_ptr<Context> context_;
   std::unique_ptr<Walk> walk_;
   std::unique_ptr<Tuner> tuner_;
+  bool told_end_ = false;
 };
 
 Root& root_of(const std::unique_ptr<Walk>& walk) {

@@ -68,13 +68,17 @@ MappedFile::MappedFile(std::string path) : path_(std::move(path)), file_(path_) 
   void* mapped = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file_.fd(), 0);
   if (mapped == MAP_FAILED) resource_error(path_, ": cannot be mapped: ", std::strerror(errno));
   data_ = static_cast<const char*>(mapped);
+  health_ = std::make_shared<FileHealth>(path_, size_);
+  guard_.emplace(data_, size_, file_.fd(), *health_);
 }
 
 MappedFile::~MappedFile() {
+  guard_.reset();
   if (data_) munmap(const_cast<char*>(data_), size_);
 }
 
 void MappedFile::before(size_t bytes) const {
+  if (health_) health_->require_whole();
   struct stat s;
   if (fstat(file_.fd(), &s) != 0) resource_error(path_, ": ", std::strerror(errno));
   if (static_cast<size_t>(s.st_size) < size_)
@@ -85,17 +89,34 @@ void MappedFile::before(size_t bytes) const {
   madvise(const_cast<char*>(data_), size_, MADV_DONTNEED);  // read-only: what a view still needs is mapped again when it is touched
 }
 
-std::function<void(int64_t, Rows::Order)> row_watch(std::shared_ptr<const MappedFile> file, const Rows& rows) {
+namespace {
+
+class MappedRows final : public RowWatch {
+ public:
+  MappedRows(std::shared_ptr<const MappedFile> file, size_t row_bytes, size_t arrays)
+      : RowWatch(file->health()), file_(std::move(file)), row_bytes_(row_bytes), arrays_(arrays) {}
+  void before(int64_t count, Order order) const override {
+    constexpr size_t kAround = size_t{64} << 10;  // the kernel maps so much around a page that is touched
+    const size_t each = order == Order::Together ? row_bytes_ : std::max(row_bytes_, kAround * arrays_);
+    file_->before(static_cast<size_t>(count) * each);
+  }
+
+ private:
+  const std::shared_ptr<const MappedFile> file_;
+  const size_t row_bytes_, arrays_;
+};
+
+}  // namespace
+
+std::shared_ptr<const RowWatch> row_watch(std::shared_ptr<const MappedFile> file, const Rows& rows) {
+  if (!file->health()) return nullptr;
+  file->health()->require_whole();  // what was read so far: headers, and arrays that were unpacked
   size_t row_bytes = 0, arrays = 0;
   for (const Spec& s : rows.specs()) {
     row_bytes += byte_size(bind(s.dims, {}), s.dtype);
     ++arrays;
   }
-  constexpr size_t kAround = size_t{64} << 10;  // the kernel maps so much around a page that is touched
-  return [file = std::move(file), row_bytes, arrays](int64_t count, Rows::Order order) {
-    const size_t each = order == Rows::Order::Together ? row_bytes : std::max(row_bytes, kAround * arrays);
-    file->before(static_cast<size_t>(count) * each);
-  };
+  return std::make_shared<MappedRows>(std::move(file), row_bytes, arrays);
 }
 
 RowTensor npy_array(std::string_view bytes, const std::shared_ptr<const void>& owner, const std::string& what) {

@@ -34,6 +34,7 @@ class RowsSource final : public RowNode {
   int64_t cardinality() const override { return rows_.count(); }
   const Rows* rows() const override { return &rows_; }
   std::unique_ptr<IndexFlow> index_walk(const Scope& scope) const override {
+    if (rows_.watch) scope.context->files.add(rows_.watch->health);
     return std::make_unique<CountFlow>(scope.stage(*this), rows_.count());
   }
 

@@ -10,7 +10,7 @@ namespace tandem::data {
 Dataset Dataset::npy(const std::string& path) {
   const auto file = std::make_shared<const MappedFile>(path);
   Rows rows({npy_array(file->bytes(), file, path)}, "npy");
-  rows.before = row_watch(file, rows);
+  rows.watch = row_watch(file, rows);
   return Dataset(rows_source("npy", path, std::move(rows)));
 }
 
@@ -38,7 +38,7 @@ Dataset Dataset::npz(const std::string& path, std::vector<std::string> names) {
     }
   }
   Rows rows(std::move(arrays), "npz");
-  rows.before = row_watch(file, rows);
+  rows.watch = row_watch(file, rows);
   std::string text = path;
   for (const std::string& name : names) text += cat(", ", name);
   return Dataset(rows_source("npz", std::move(text), std::move(rows)));

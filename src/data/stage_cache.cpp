@@ -43,7 +43,7 @@ class MemoryCacheNode final : public Node {
 class MemoryCacheWalk final : public InputWalk {
  public:
   MemoryCacheWalk(const MemoryCacheNode& node, const Scope& scope)
-      : InputWalk(node, scope), node_(node), kept_(node.kept()), held_(scope.context->budget) {}
+      : InputWalk(node, scope), node_(node), context_(*scope.context), kept_(node.kept()), held_(context_.budget) {}
 
  protected:
   bool next(Element& element) override {
@@ -57,6 +57,7 @@ class MemoryCacheWalk final : public InputWalk {
       own_.push_back(element);
       return true;
     }
+    context_.files.require_whole_views();
     at_ = own_.size();
     kept_ = std::make_shared<const std::vector<Element>>(std::move(own_));
     node_.keep(kept_);
@@ -89,6 +90,7 @@ class MemoryCacheWalk final : public InputWalk {
 
  private:
   const MemoryCacheNode& node_;
+  Context& context_;
   MemoryCacheNode::Elements kept_;
   std::vector<Element> own_;  // while it is the first
   size_t at_ = 0;
@@ -114,7 +116,7 @@ class FileCacheNode final : public Node {
 // Reads the file when it is there. Else lets elements through and writes them under another name, which becomes the file's at the end.
 class FileCacheWalk final : public InputWalk {
  public:
-  FileCacheWalk(const FileCacheNode& node, const Scope& scope) : InputWalk(node, scope), node_(node) {}
+  FileCacheWalk(const FileCacheNode& node, const Scope& scope) : InputWalk(node, scope), node_(node), context_(*scope.context) {}
   ~FileCacheWalk() override { give_up(); }
 
  protected:
@@ -166,6 +168,7 @@ class FileCacheWalk final : public InputWalk {
     writer_->write(w.bytes());
   }
   void finish() {
+    context_.files.require_whole_views();
     writer_->write(kEnd);
     writer_->close();
     writer_.reset();
@@ -203,6 +206,7 @@ class FileCacheWalk final : public InputWalk {
 
   static constexpr std::string_view kEnd = "end";
   const FileCacheNode& node_;
+  Context& context_;
   Mode mode_ = Mode::New;
   bool ended_ = false;
   std::string temporary_;

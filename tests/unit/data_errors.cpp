@@ -1,4 +1,7 @@
 // What goes wrong has the stage and the element in its message, can be skipped, and stops nothing else.
+#include <signal.h>
+#include <sys/mman.h>
+
 #include <atomic>
 #include <filesystem>
 #include <thread>
@@ -7,6 +10,7 @@
 #include <tandem/data/records.hpp>
 
 #include "data/crc32c.hpp"
+#include "data/mapped_file.hpp"
 #include "data_support.hpp"
 
 namespace tandem::data {
@@ -154,6 +158,81 @@ TEST(DataErrors, AMappedFileThatShrinks) {
   ASSERT_TRUE(it.next(e));
   std::filesystem::resize_file(file, 150);
   EXPECT_NE(next_error(it).find("truncated while it was read: 150 of 224 bytes are left"), std::string::npos);
+}
+
+// 64 rows of a page each, so that most of them are gone when the file is cut.
+std::string array_of_pages(const Folder& folder) {
+  std::string head = "{'descr': '<f4', 'fortran_order': False, 'shape': (64, 1024), }";
+  head.resize(117, ' ');
+  const std::vector<float> ones(64 * 1024, 1.f);
+  return folder.write("pages.npy", std::string("\x93NUMPY\1\0\x76\0", 10) + head + '\n' +
+                                       std::string(reinterpret_cast<const char*>(ones.data()), ones.size() * sizeof(float)));
+}
+constexpr const char* kCut = "truncated while it was read: 4096 of 262272 bytes are left";
+
+TEST(DataErrors, AMappedFileThatShrinksBehindAView) {
+  const Folder folder;
+  const std::string file = array_of_pages(folder);
+  Iterator it = Dataset::npy(file).batch(32).iterate(), last = Dataset::npy(file).batch(64).iterate();
+  Element e, all;
+  ASSERT_TRUE(it.next(e));
+  ASSERT_TRUE(last.next(all));
+  std::filesystem::resize_file(file, 4096);
+  const std::vector<float> seen = e[0].to_vector<float>();  // would end the process
+  EXPECT_EQ(seen.front(), 1.f);
+  EXPECT_EQ(seen.back(), 0.f);
+  EXPECT_NE(next_error(it).find(file + ": " + kCut), std::string::npos);
+  EXPECT_EQ(all[0].to_vector<float>().back(), 0.f);
+  // Nothing is left to be read, but the view that was given out is not what it was.
+  EXPECT_EQ(error_of([&] { last.next(e); }), file + ": " + kCut);
+  EXPECT_FALSE(last.next(e));
+  EXPECT_EQ(error_of([&] { it.save(); }), file + ": " + kCut);
+  // Another file, and the same one written anew, are not concerned.
+  EXPECT_EQ(values<float>(Dataset::npy(array_of_pages(folder)).batch(64)), std::vector<float>(64 * 1024, 1.f));
+}
+
+TEST(DataErrors, AMappedFileThatShrinksWhileRowsAreCopied) {
+  const Folder folder;
+  const std::string path = array_of_pages(folder);
+  const auto file = std::make_shared<const MappedFile>(path);
+  struct Cut final : RowWatch {
+    Cut(std::string path, std::shared_ptr<const FileHealth> health) : RowWatch(std::move(health)), path(std::move(path)) {}
+    void before(int64_t, Order) const override { std::filesystem::resize_file(path, 4096); }
+    const std::string path;
+  };
+  Rows rows({npy_array(file->bytes(), file, path)}, "npy");
+  rows.watch = std::make_shared<Cut>(path, file->health());
+  Element e;
+  const std::vector<int64_t> indices = {40, 3, 63};
+  EXPECT_EQ(error_of([&] { rows.gather(indices, e); }), path + ": " + kCut);
+  // It stays an error when the file has its old size again: what was mapped is gone.
+  std::filesystem::resize_file(path, 262272);
+  EXPECT_EQ(error_of([&] { file->before(1); }), path + ": " + kCut);
+}
+
+TEST(DataErrors, ACacheOfABrokenFileIsNotKept) {
+  const Folder folder;
+  const std::string path = array_of_pages(folder);
+  const Dataset d = Dataset::npy(path).prefetch(1).cache(folder / "kept");
+  Iterator it = d.iterate();
+  Element e;
+  for (int i = 0; i < 64; ++i) ASSERT_TRUE(it.next(e));
+  std::filesystem::resize_file(path, 4096);
+  EXPECT_EQ(e[0].to_vector<float>().back(), 0.f);
+  EXPECT_NE(error_of([&] { it.next(e); }).find(kCut), std::string::npos);
+  EXPECT_FALSE(std::filesystem::exists(folder / "kept"));
+}
+
+TEST(DataErrorsDeathTest, OtherBusErrorsAreAsBefore) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const Folder folder;
+  const Dataset ours = Dataset::npy(array_of_pages(folder));  // the handler is there
+  const std::string path = folder.write("other", std::string(8192, 'x'));
+  const Handle handle(path);
+  const auto* bytes = static_cast<const volatile char*>(mmap(nullptr, 8192, PROT_READ, MAP_PRIVATE, handle.fd(), 0));
+  std::filesystem::resize_file(path, 0);
+  EXPECT_EXIT((void)bytes[5000], testing::KilledBySignal(SIGBUS), "");
+  EXPECT_EXIT(raise(SIGBUS), testing::KilledBySignal(SIGBUS), "");
 }
 
 TEST(DataErrors, ArraysThatAreDamaged) {
