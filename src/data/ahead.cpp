@@ -58,20 +58,26 @@ void Ahead::add_workers() {
   }
 }
 
-int64_t Ahead::may_pull(int64_t worker) {
-  starved_ = false;
-  if (pulling_ || paused_ || worker >= stage_.parallel.value.load(std::memory_order_relaxed)) return 0;
-  const int64_t ahead = running_ + ready_count_;
-  if (!knows_size_ && ahead > 0) return 0;  // nobody can say yet what a second one would take
+Ahead::Grant Ahead::may_pull(int64_t worker) {
+  const int64_t largest = stage_.largest_bytes.load(std::memory_order_relaxed);
+  if (pulling_ || paused_ || largest < 0 || worker >= stage_.parallel.value.load(std::memory_order_relaxed)) return {};
   // A queue of a given size is filled in two halves at the most, so that one can be read while the other is made.
   const int64_t own = stage_.capacity.value.load(std::memory_order_relaxed);
   const int64_t block = stage_.block.load(std::memory_order_relaxed);
-  const int64_t count = std::min(own > 0 ? std::min(block, std::max<int64_t>(1, own / 2)) : block, capacity(stage_) - ahead);
-  if (count <= 0) return 0;
-  if (context_.budget.take(expected_ * static_cast<size_t>(count), false)) return count;
-  if (context_.budget.take(expected_, ahead == 0 && front_left_.load(std::memory_order_relaxed) == 0)) return 1;
+  const int64_t room = capacity(stage_) - running_ - ready_count_;
+  const int64_t count = std::min(own > 0 ? std::min(block, std::max<int64_t>(1, own / 2)) : block, room);
+  if (count <= 0) return {};
+  const auto bytes = static_cast<size_t>(largest);
+  starved_ = false;
+  if (context_.budget.take(bytes * static_cast<size_t>(count))) return {count, bytes * static_cast<size_t>(count)};
+  if (context_.budget.take(bytes)) return {1, bytes};
   starved_ = true;
-  return 0;
+  return {};
+}
+
+bool Ahead::must_make() const {
+  const bool is_idle = !pulling_ && running_ == 0 && ready_.empty() && !ended_;
+  return is_idle && (starved_ || stage_.largest_bytes.load(std::memory_order_relaxed) < 0);
 }
 
 // Puts elements into the block; false when the input ended, or everything does.
@@ -104,52 +110,62 @@ void Ahead::compute(Block& block) {
   }
 }
 
+Ahead::Block Ahead::make(std::unique_lock<std::mutex>& lock, int64_t count) {
+  Block block{next_ticket_++, {}, 0};
+  pulling_ = true;
+  running_ += count;
+  lock.unlock();
+
+  const int64_t from = now_ns();
+  const bool goes_on = pull(block, count);
+  const auto pulled = static_cast<int64_t>(block.results.size());
+  lock.lock();
+  pulling_ = false;
+  if (!goes_on) ended_ = true;
+  changed_.notify_all();  // the next block may be pulled meanwhile
+  lock.unlock();
+  compute(block);
+  lock.lock();
+  const int64_t passed = now_ns() - from;
+  const int64_t size = stage_.block.load(std::memory_order_relaxed);
+  if (passed < kShortBlockNs && pulled == size) stage_.block.store(std::min(2 * size, kMostInBlock), std::memory_order_relaxed);
+  if (passed > kLongBlockNs) stage_.block.store(std::max<int64_t>(1, size / 2), std::memory_order_relaxed);
+  running_ -= count;
+  for (const Result& r : block.results)
+    if (!r.error) learn_size(r.bytes);
+  return block;
+}
+
 void Ahead::run(int64_t worker) {
   std::unique_lock lock(mutex_);
   for (;;) {
-    int64_t count = 0;
-    while (!ended_ && !stop_.stop_requested() && (count = may_pull(worker)) == 0) {
+    Grant grant;
+    while (!ended_ && !stop_.stop_requested() && (grant = may_pull(worker)).count == 0) {
+      if (reader_waits_ && must_make()) changed_.notify_all();
       if (starved_)
         changed_.wait_for(lock, kStarvedWait);
       else
         changed_.wait(lock, stop_.get_token(), [first = true]() mutable { return !std::exchange(first, false); });
     }
-    if (count == 0) return;
-    Block block{next_ticket_++, {}, 0};
-    const size_t reserved = expected_ * static_cast<size_t>(count);
-    reserved_ += reserved;
-    pulling_ = true;
-    running_ += count;
-    lock.unlock();
+    if (grant.count == 0) return;
+    reserved_ += grant.bytes;
+    Block block = make(lock, grant.count);
+    put(std::move(block), grant.bytes);
+  }
+}
 
-    const int64_t from = now_ns();
-    const bool goes_on = pull(block, count);
-    const auto pulled = static_cast<int64_t>(block.results.size());
-    lock.lock();
-    pulling_ = false;
-    if (!goes_on) ended_ = true;
-    changed_.notify_all();  // the next block may be pulled meanwhile
-    lock.unlock();
-    compute(block);
-    lock.lock();
-    const int64_t passed = now_ns() - from;
-    const int64_t size = stage_.block.load(std::memory_order_relaxed);
-    if (passed < kShortBlockNs && pulled == size) stage_.block.store(std::min(2 * size, kMostInBlock), std::memory_order_relaxed);
-    if (passed > kLongBlockNs) stage_.block.store(std::max<int64_t>(1, size / 2), std::memory_order_relaxed);
-    running_ -= count;
-    put(std::move(block), reserved);
+void Ahead::learn_size(size_t bytes) {
+  int64_t largest = stage_.largest_bytes.load(std::memory_order_relaxed);
+  while (largest < static_cast<int64_t>(bytes) &&
+         !stage_.largest_bytes.compare_exchange_weak(largest, static_cast<int64_t>(bytes), std::memory_order_relaxed)) {
   }
 }
 
 void Ahead::put(Block block, size_t reserved) {
   size_t bytes = 0;
-  for (const Result& r : block.results) {
-    bytes += r.bytes;
-    knows_size_ |= r.error == nullptr;
-    expected_ = std::max(expected_, r.bytes);
-  }
+  for (const Result& r : block.results) bytes += r.bytes;
   reserved_ -= reserved;
-  if (bytes > reserved) context_.budget.take(bytes - reserved, true);
+  if (bytes > reserved) context_.budget.take_anyway(bytes - reserved);  // larger than all before: it is there, and is counted
   if (bytes < reserved) context_.budget.give(reserved - bytes);
   const auto count = static_cast<int64_t>(block.results.size());
   stage_.queued.fetch_add(count, std::memory_order_relaxed);
@@ -168,7 +184,7 @@ bool Ahead::is_ready() {
   if (front_.left() > 0) return true;
   std::lock_guard lock(mutex_);
   add_workers();
-  return front_is_ready() || is_over();
+  return front_is_ready() || is_over() || must_make();
 }
 
 bool Ahead::next(Element& element) {
@@ -179,19 +195,25 @@ bool Ahead::next(Element& element) {
     stage_.fill_count.fetch_add(1, std::memory_order_relaxed);
     if (!front_is_ready()) {
       const WaitTimer timer(stage_);
-      changed_.wait(lock, stop_.get_token(), [&] { return front_is_ready() || is_over(); });
+      reader_waits_ = true;
+      changed_.wait(lock, stop_.get_token(), [&] { return front_is_ready() || is_over() || must_make(); });
+      reader_waits_ = false;
       if (stop_.stop_requested()) throw Cancelled{};
     }
-    if (ready_.empty()) return false;
-    front_ = std::move(ready_.front());
-    ready_.pop_front();
-    ready_count_ -= static_cast<int64_t>(front_.results.size());
-    front_left_.store(front_.results.size(), std::memory_order_relaxed);
+    if (is_over()) return false;
+    if (must_make()) {
+      front_ = make(lock, 1);
+      for (Result& r : front_.results) r.bytes = 0;  // goes on at once: it is nothing that is kept
+      stage_.queued.fetch_add(static_cast<int64_t>(front_.results.size()), std::memory_order_relaxed);
+    } else {
+      front_ = std::move(ready_.front());
+      ready_.pop_front();
+      ready_count_ -= static_cast<int64_t>(front_.results.size());
+    }
     ++next_out_;
     changed_.notify_all();
   }
   Result result = std::move(front_.results[front_.taken++]);
-  front_left_.store(front_.left(), std::memory_order_relaxed);
   stage_.queued.fetch_sub(1, std::memory_order_relaxed);
   stage_.queued_bytes.fetch_sub(static_cast<int64_t>(result.bytes), std::memory_order_relaxed);
   context_.budget.give(result.bytes);
@@ -229,13 +251,12 @@ void Ahead::restore(Reader& r, const std::function<void()>& inputs) {
     Result result{{}, r.error(), 0};
     result.element = r.element();
     result.bytes = bytes_of(result.element);
-    context_.budget.take(result.bytes, true);
-    expected_ = std::max(expected_, result.bytes);
+    context_.budget.take_anyway(result.bytes);
+    if (!result.error) learn_size(result.bytes);
     stage_.queued.fetch_add(1);
     stage_.queued_bytes.fetch_add(static_cast<int64_t>(result.bytes));
     front_.results.push_back(std::move(result));
   }
-  front_left_.store(front_.results.size());
   inputs();
 }
 

@@ -1,5 +1,7 @@
 // Ahead: elements that are made before they are asked for, by one thread or several. The one class with threads: prefetch, parallel map,
-// batch and interleave are made of it.
+// batch and interleave are made of it. Threads make what the budget has room for. When it has none, or nobody knows yet how large an
+// element is, the reader makes one itself and keeps nothing: so queues never wait for each other's bytes, and none needs more than its
+// share.
 #pragma once
 #include <atomic>
 #include <condition_variable>
@@ -54,10 +56,17 @@ class Ahead {
     void operator()() const { stop.request_stop(); }
   };
 
+  struct Grant {
+    int64_t count = 0;  // elements
+    size_t bytes = 0;   // taken from the budget: what they will probably have
+  };
   void run(int64_t worker);
-  int64_t may_pull(int64_t worker);  // how many; with the lock; takes the bytes that they will probably have
+  Grant may_pull(int64_t worker);  // with the lock, as the next two
+  bool must_make() const;          // nobody else will: the reader has to
+  Block make(std::unique_lock<std::mutex>& lock, int64_t count);
   bool pull(Block& block, int64_t count);
   void compute(Block& block);
+  void learn_size(size_t bytes);
   void put(Block block, size_t reserved);
   bool front_is_ready() const;
   bool is_over() const { return ended_ && running_ == 0 && ready_.empty(); }
@@ -69,7 +78,6 @@ class Ahead {
   std::stop_callback<Link> link_;
   Work work_;
   Block front_;  // the reader's own
-  std::atomic<size_t> front_left_{0};
 
   std::mutex mutex_;
   std::condition_variable_any changed_;
@@ -77,10 +85,8 @@ class Ahead {
   int64_t ready_count_ = 0;  // elements in it
   int64_t next_ticket_ = 0, next_out_ = 0;
   int64_t running_ = 0;  // elements that are pulled and not ready yet
-  bool pulling_ = false, paused_ = false, ended_ = false, starved_ = false;
-  bool knows_size_ = false;  // an element was made
-  size_t reserved_ = 0;      // bytes taken for what is running
-  size_t expected_ = 0;      // the largest element so far
+  bool pulling_ = false, paused_ = false, ended_ = false, starved_ = false, reader_waits_ = false;
+  size_t reserved_ = 0;  // bytes taken for what is running
   std::vector<std::jthread> workers_;
 };
 

@@ -32,19 +32,25 @@ size_t free_memory_bytes() {
   return available == SIZE_MAX ? size_t{4} << 30 : available;
 }
 
-bool Budget::take(size_t bytes, bool forced) {
+bool Budget::take(size_t bytes) {
   size_t used = used_.load(std::memory_order_relaxed);
   do {
-    if (!forced && bytes > limit_ - std::min(limit_, used)) return false;
+    if (bytes > limit_ - std::min(limit_, used)) return false;
   } while (!used_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
-  size_t peak = peak_.load(std::memory_order_relaxed);
-  while (peak < used + bytes && !peak_.compare_exchange_weak(peak, used + bytes, std::memory_order_relaxed)) {
-  }
+  raise_peak(used + bytes);
   return true;
 }
 
+void Budget::take_anyway(size_t bytes) { raise_peak(used_.fetch_add(bytes, std::memory_order_relaxed) + bytes); }
+
+void Budget::raise_peak(size_t used) {
+  size_t peak = peak_.load(std::memory_order_relaxed);
+  while (peak < used && !peak_.compare_exchange_weak(peak, used, std::memory_order_relaxed)) {
+  }
+}
+
 void Held::add(size_t bytes, const char* what) {
-  if (!budget_.take(bytes, false)) {
+  if (!budget_.take(bytes)) {
     const MemoryUse use = budget_.use();
     resource_error(what, " holds ", bytes_, " bytes and ", bytes, " more do not fit into the RAM budget of ", use.budget_bytes, " (",
                    use.bytes, " are in use)\n  hint: a smaller buffer, or options({.ram_budget_bytes = ...})");

@@ -12,13 +12,14 @@ size_t free_memory_bytes();  // what the host, or the group that this process is
 class Budget {
  public:
   explicit Budget(size_t limit) : limit_(limit) {}
-  // False when the bytes do not fit. `forced` takes them all the same: a queue that holds nothing must be able to move on.
-  bool take(size_t bytes, bool forced);
+  bool take(size_t bytes);         // false when they do not fit
+  void take_anyway(size_t bytes);  // what is there already
   void give(size_t bytes) { used_.fetch_sub(bytes, std::memory_order_relaxed); }
   MemoryUse use() const { return {used_.load(), peak_.load(), limit_}; }
   size_t limit() const { return limit_; }
 
  private:
+  void raise_peak(size_t used);
   const size_t limit_;
   std::atomic<size_t> used_{0}, peak_{0};
 };

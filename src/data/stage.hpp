@@ -25,7 +25,8 @@ struct Stage {
   std::atomic<int64_t> fill_sum{0}, fill_count{0};  // how full the queue was when its reader came
   Tunable parallel, capacity;                       // capacity 0: twice the threads
   bool has_queue = false;
-  std::atomic<int64_t> block{1};  // elements that a thread makes in one go
+  std::atomic<int64_t> block{1};           // elements that a thread makes in one go
+  std::atomic<int64_t> largest_bytes{-1};  // of its elements so far; -1: nobody knows yet
 
   void count_index() { elements.store(elements.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
 };
