@@ -126,6 +126,13 @@ Generator& LayerBody::random(std::optional<int64_t> seed) {
   return *random_;
 }
 
+Tensor LayerBody::random_state() const { return random_ ? random_->state().value() : Tensor(); }
+
+void LayerBody::set_random_state(const Tensor& state) {
+  if (!random_) random_ = std::make_unique<Generator>(0);
+  random_->state().assign(state);
+}
+
 Tensor LayerBody::regularization() const {
   Tensor sum;
   for (const Rules& r : rules_)

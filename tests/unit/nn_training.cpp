@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include <tandem/nn/layers/core.hpp>
+#include <tandem/nn/layers.hpp>
 #include <tandem/ops.hpp>
 
 #include "nn_training_support.hpp"
@@ -286,6 +286,56 @@ TEST(Training, BackupsResumeExactly) {
   EXPECT_EQ(numbers(second), numbers(whole));
   EXPECT_DOUBLE_EQ(rest.values.at("loss")[0], all.values.at("loss")[1]);
   EXPECT_FALSE(std::filesystem::exists(folder.path / "backup"));
+}
+
+// The same with layers that draw random numbers, after whole epochs.
+TEST(Training, BackupsKeepRandomNumbers) {
+  const Folder folder;
+  const Data d;
+  const auto model = [] {
+    Model m = Sequential({InputLayer(Dims{6}), Reshape({2, 3, 1}), RandomFlip("horizontal", {.seed = 3}), Flatten(),
+                          Sequential({Dense(8, {.activation = "relu", .kernel_initializer = initializers::GlorotUniform(1)}),
+                                      Dropout(0.5, {.seed = 4}), GaussianNoise(0.1, {.seed = 5})}),
+                          Dense(1, {.kernel_initializer = initializers::GlorotUniform(2)})});
+    m.compile({.optimizer = SGD(0.05), .loss = {"mse"}});
+    return m;
+  };
+  const auto options = [&](std::vector<Callback> callbacks) {
+    return FitOptions{.batch_size = 8, .epochs = 4, .callbacks = std::move(callbacks), .verbose = 0};
+  };
+  const Model whole = model();
+  const History all = whole.fit(d.x, d.y, options({}));
+  struct Cut {};
+  const auto cut = LambdaCallback({.on_epoch_begin = [](nn::Run&, int64_t epoch) {
+    if (epoch == 2) throw Cut();
+  }});
+  const auto backup = [&] { return BackupAndRestore(folder.path / "backup"); };
+  EXPECT_THROW(model().fit(d.x, d.y, options({backup(), cut})), Cut);
+  const Model second = model();
+  const History rest = second.fit(d.x, d.y, options({backup()}));
+  EXPECT_EQ(rest.epochs, (std::vector<int64_t>{2, 3}));
+  EXPECT_EQ(rest.values.at("loss"), std::vector<double>(all.values.at("loss").begin() + 2, all.values.at("loss").end()));
+  EXPECT_EQ(numbers(second), numbers(whole));
+
+  // What does not fit, or is damaged, is said.
+  EXPECT_THROW(model().fit(d.x, d.y, options({backup(), cut})), Cut);
+  const auto metadata = folder.path / "backup" / "training_metadata.json";
+  const Config good = Config::parse(std::ifstream(metadata));
+  EXPECT_EQ(good["random"].size(), 3u);
+  const auto error_with = [&](const Config& states) {
+    Config bad = good;
+    bad["random"] = states;
+    std::ofstream(metadata) << bad;
+    try {
+      model().fit(d.x, d.y, options({backup()}));
+    } catch (const ResourceError& e) {
+      return std::string(e.what());
+    }
+    return std::string("nothing was thrown");
+  };
+  EXPECT_NE(error_with({{"layers/other", {1, 2}}}).find("has the random states of 1 layers, the model has 0 of them"), std::string::npos);
+  EXPECT_NE(error_with({{"layers/random_flip", {1, -2}}}).find("'layers/random_flip' is not two words of 32 bits"), std::string::npos);
+  EXPECT_NE(error_with(7).find("has the random states of 1 layers"), std::string::npos);
 }
 
 // --- mistakes

@@ -57,7 +57,10 @@ class LayerBody {
   struct Child;  // { std::string attribute; Layer layer; }: the attribute is where Keras keeps its weights in a file
   const std::vector<Child>& children() const { return children_; }
   const std::vector<Variable>& own_weights() const { return weights_; }  // in the order of the "vars" of Keras's files
-  Tensor regularization() const;                                         // the sum over own weights; undefined when there is none
+  // Where its stream of random numbers is, uint32[2]; undefined before the first number was drawn. Setting goes back to such a place.
+  Tensor random_state() const;
+  void set_random_state(const Tensor& state);
+  Tensor regularization() const;  // the sum over own weights; undefined when there is none
 
  protected:
   LayerBody();

@@ -1,4 +1,5 @@
-// BackupAndRestore: weights, optimizer and the place in the data, kept so that a fit that was cut goes on as if nothing had happened.
+// BackupAndRestore: weights, optimizer, random numbers and the place in the data, kept so that a fit that was cut goes on as if nothing had
+// happened.
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -7,11 +8,37 @@
 
 #include "base/text.hpp"
 #include "io/file.hpp"
+#include "nn/saving/weights_tree.hpp"
 
 namespace tandem::nn {
 namespace {
 
 namespace fs = std::filesystem;
+
+// Where the layers' streams of random numbers are, by the path of the layer in a file. Keras keeps them out of its weights, so do we.
+Config random_states(const Layer& model) {
+  Config states = Config::object();
+  for_each_layer(model, [&](const std::string& path, const Layer& layer) {
+    if (const Tensor state = layer.body().random_state(); state.defined()) states[path] = state.to_vector<uint32_t>();
+  });
+  return states;
+}
+
+void set_random_states(const Layer& model, const Config& states, const std::string& file) {
+  const auto is_word = [](const Config& c) { return c.is_number_unsigned() && c.get<uint64_t>() <= UINT32_MAX; };
+  std::vector<std::pair<Layer, Tensor>> found;
+  for_each_layer(model, [&](const std::string& path, const Layer& layer) {
+    if (!states.contains(path)) return;
+    const Config& words = states[path];
+    if (!words.is_array() || words.size() != 2 || !is_word(words[0]) || !is_word(words[1]))
+      resource_error("BackupAndRestore: ", file, ": the random state of '", path, "' is not two words of 32 bits");
+    found.emplace_back(layer, Tensor::from(words.get<std::vector<uint32_t>>()));
+  });
+  if (!states.is_object() || found.size() != states.size())
+    resource_error("BackupAndRestore: ", file, " has the random states of ", states.size(), " layers, the model has ", found.size(),
+                   " of them\n  hint: it is a backup of another model");
+  for (const auto& [layer, state] : found) layer.body().set_random_state(state);
+}
 
 class Backup final : public CallbackBody {
  public:
@@ -37,6 +64,7 @@ class Backup final : public CallbackBody {
       resource_error("BackupAndRestore: ", metadata().string(), " names no weights of its own: '", name, "'");
     run.model().optimizer().build(run.model().trainable_weights());
     run.model().load_weights(folder_ / name);
+    if (saved.contains("random")) set_random_states(run.model(), saved["random"], metadata().string());
     turn_ = name[0] == '0' ? 1 : 0;
     run.resume(saved["epoch"], saved["position"]);
   }
@@ -59,7 +87,9 @@ class Backup final : public CallbackBody {
     turn_ = 1 - turn_;
     run.model().save_weights(folder_ / name);
     io::AtomicFile out(metadata());
-    out.write(Config{{"epoch", epoch}, {"batch", run.step}, {"weights", name}, {"position", run.position()}}.dump() + "\n");
+    const Config all = {
+        {"epoch", epoch}, {"batch", run.step}, {"weights", name}, {"position", run.position()}, {"random", random_states(run.model())}};
+    out.write(all.dump() + "\n");
     out.commit();
   }
 

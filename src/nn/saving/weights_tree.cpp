@@ -1,7 +1,6 @@
 #include "nn/saving/weights_tree.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <set>
 
 #include "base/text.hpp"
@@ -23,17 +22,10 @@ std::vector<LayerBody::Child> in_order_of_visit(const LayerBody& body) {
   return children;
 }
 
-using Visit = std::function<void(const std::string& path, const Layer& layer)>;
-
-void walk(const Layer& layer, const std::string& path, std::set<const LayerBody*>& seen, const Visit& visit) {
+void walk(const Layer& layer, const std::string& path, std::set<const LayerBody*>& seen, const VisitLayer& visit) {
   if (!seen.insert(&layer.body()).second) return;
   visit(path, layer);
   for (const LayerBody::Child& child : in_order_of_visit(layer.body())) walk(child.layer, join(path, child.attribute), seen, visit);
-}
-
-void walk(const Layer& model, const Visit& visit) {
-  std::set<const LayerBody*> seen;
-  walk(model, "", seen, visit);
 }
 
 void put(io::Hdf5Group& tree, const std::string& path, const std::string& name, const std::vector<Variable>& variables) {
@@ -113,9 +105,14 @@ std::string described(const Layer& layer) { return cat(layer.class_name(), " '",
 
 }  // namespace
 
+void for_each_layer(const Layer& model, const VisitLayer& visit) {
+  std::set<const LayerBody*> seen;
+  walk(model, "", seen, visit);
+}
+
 io::Hdf5Group weights_tree(const Layer& model, const Optimizer* optimizer) {
   io::Hdf5Group tree;
-  walk(model, [&](const std::string& path, const Layer& layer) { put(tree, path, layer.name(), layer.body().own_weights()); });
+  for_each_layer(model, [&](const std::string& path, const Layer& layer) { put(tree, path, layer.name(), layer.body().own_weights()); });
   if (optimizer) put(tree, "optimizer", optimizer->name(), optimizer->variables());
   return tree;
 }
@@ -123,7 +120,8 @@ io::Hdf5Group weights_tree(const Layer& model, const Optimizer* optimizer) {
 bool assign_weights(const io::Hdf5Group& file, const std::string& label, const Layer& model, const Optimizer* optimizer,
                     OptimizerState state) {
   Match weights(file);
-  walk(model, [&](const std::string& path, const Layer& layer) { weights.take(path, described(layer), layer.body().own_weights()); });
+  for_each_layer(model,
+                 [&](const std::string& path, const Layer& layer) { weights.take(path, described(layer), layer.body().own_weights()); });
   if (const io::Hdf5Group* layers = file.find("layers")) weights.look_for_more(*layers, "layers");
   if (!weights.differences().empty()) refuse(label, described(model), weights.differences());
 

@@ -1,5 +1,6 @@
 // The weights of a model as the tree of groups that Keras keeps them in: layers/<class>_<n>/…/vars/<i>, and optimizer/vars/<i>.
 #pragma once
+#include <functional>
 #include <string>
 
 #include <tandem/nn/layer.hpp>
@@ -8,6 +9,10 @@
 #include "io/hdf5.hpp"
 
 namespace tandem::nn {
+
+// A layer and everything inside it, each once, by the path of its group. The order is Keras's.
+using VisitLayer = std::function<void(const std::string& path, const Layer& layer)>;
+void for_each_layer(const Layer& model, const VisitLayer& visit);
 
 io::Hdf5Group weights_tree(const Layer& model, const Optimizer* optimizer);
 
