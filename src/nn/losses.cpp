@@ -130,6 +130,8 @@ const std::vector<LossKind>& kinds() {
       {"CategoricalFocalCrossentropy", "categorical_focal_crossentropy", {}, focal, categorical_focal_crossentropy},
       {"Dice", "dice", {}, no_axis, dice},
       {"Tversky", "tversky", {}, Config{{"alpha", 0.5}, {"beta", 0.5}, {"axis", nullptr}}, tversky},
+      {"CTC", "ctc", {}, none, ctc_loss},
+      {"Circle", "circle", {}, Config{{"gamma", 80.0}, {"margin", 0.4}, {"remove_diagonal", true}}, circle_loss},
   };
   return table;
 }
@@ -184,6 +186,7 @@ void check_labels(const Tensor& y, const Tensor& p, std::string_view what, std::
 }  // namespace
 
 Tensor loss_values(const LossKind& kind, const Config& config, const Tensor& y_true, const Tensor& y_pred, std::string_view what) {
+  if (kind.values == ctc_loss || kind.values == circle_loss) return kind.values(y_true, y_pred.cast(DType::F32), config);
   auto [y, p] = same_rank(y_true, y_pred.cast(DType::F32));
   if (kind.values == sparse_categorical_crossentropy) {
     const Tensor classes = class_numbers(y, p);
@@ -307,6 +310,7 @@ Tensor Loss::operator()(const Tensor& y_true, const Tensor& y_pred, const Tensor
     const Tensor kept = class_numbers(y_true, y_pred) != impl_->config["ignore_class"].get<int64_t>();
     counts = mask.defined() ? logical_and(mask, kept) : kept;
   }
+  if (impl_->kind && impl_->kind->values == circle_loss) counts = mask.defined() ? logical_and(mask, v > 0) : v > 0;
   const Tensor weight = masked_weight(sample_weight, counts, reduction == Reduction::SumOverBatchSize ? MaskScale::Mean : MaskScale::None);
   Tensor w;
   if (weight.defined()) {
@@ -363,6 +367,11 @@ Loss Poisson(const Options& o) { return make("Poisson", {}, o); }
 Loss CosineSimilarity(int64_t axis, const Options& o) { return make("CosineSimilarity", {{"axis", axis}}, o); }
 Loss Dice(const Options& o) { return make("Dice", {}, o); }
 Loss Tversky(double alpha, double beta, const Options& o) { return make("Tversky", {{"alpha", alpha}, {"beta", beta}}, o); }
+
+Loss CTC(const Options& o) { return make("CTC", {}, o); }
+Loss Circle(const CircleOptions& own, const Options& o) {
+  return make("Circle", {{"gamma", own.gamma}, {"margin", own.margin}, {"remove_diagonal", own.remove_diagonal}}, o);
+}
 
 }  // namespace losses
 }  // namespace tandem::nn

@@ -19,6 +19,10 @@ struct LossKind {
   const char* made_name() const;  // what an object of the class is called: the function's name but for Huber
 };
 
+Tensor ctc_loss(const Tensor& labels, const Tensor& logits, const Config& config);
+Tensor circle_loss(const Tensor& labels, const Tensor& embeddings,
+                   const Config& config);  // 0: an example without a pair, which does not count
+
 const LossKind* find_loss_kind(std::string_view name);  // by class, function or short name; null when there is none
 // The values of one batch; brings ranks together and refuses shapes that do not fit. `what` is "loss" or "metric".
 Tensor loss_values(const LossKind& kind, const Config& config, const Tensor& y_true, const Tensor& y_pred, std::string_view what);

@@ -189,10 +189,15 @@ Metric TrueNegatives(const ConfusionOptions& o) { return make("TrueNegatives", o
 Metric FalsePositives(const ConfusionOptions& o) { return make("FalsePositives", o, true); }
 Metric FalseNegatives(const ConfusionOptions& o) { return make("FalseNegatives", o, true); }
 Metric AUC(const AucOptions& o) {
-  return make(
-      "AUC",
-      {{"num_thresholds", o.num_thresholds}, {"curve", o.curve}, {"summation_method", o.summation_method}, {"from_logits", o.from_logits}},
-      o.name);
+  Config c{{"num_thresholds", o.num_thresholds},
+           {"curve", o.curve},
+           {"summation_method", o.summation_method},
+           {"multi_label", o.multi_label},
+           {"num_labels", optional(o.num_labels)},
+           {"label_weights", o.label_weights.empty() ? Config() : Config(o.label_weights)},
+           {"from_logits", o.from_logits}};
+  if (!o.thresholds.empty()) c["thresholds"] = o.thresholds;
+  return make("AUC", c, o.name);
 }
 Metric FBetaScore(const FBetaOptions& o) {
   Config c = config_of(o);

@@ -71,26 +71,37 @@ def losses():
         (L.CategoricalFocalCrossentropy, {}, categorical), (L.CategoricalFocalCrossentropy, {"from_logits": True, "alpha": 0.4}, categorical_logits),
         (L.Dice, {}, binary), (L.Tversky, {"alpha": 0.3, "beta": 0.6}, binary),
     ]
-    out = []
-    for kind, config, (y, p) in cases:
-        weight = floats(len(y), low=0.2, high=2.0)
-        case = {"class": kind.__name__, "config": config, "y_true": numbers(y), "y_pred": numbers(p), "weight": numbers(weight)}
-        for reduction in ("sum_over_batch_size", "sum", "none", "mean_with_sample_weight"):
-            loss = kind(reduction=reduction, **config)
-            case[reduction] = numbers(loss(y, p))
-            if np.asarray(kind(reduction="none", **config)(y, p)).ndim == 1:
-                case["weighted_" + reduction] = numbers(loss(y, p, weight))
-        out.append(case)
-    return out
+    return [stored_loss(*case) for case in cases]
+
+
+def stored_loss(kind, config, data):
+    y, p = data
+    weight = floats(len(y), low=0.2, high=2.0)
+    case = {"class": kind.__name__, "config": config, "y_true": numbers(y), "y_pred": numbers(p), "weight": numbers(weight)}
+    for reduction in ("sum_over_batch_size", "sum", "none", "mean_with_sample_weight"):
+        loss = kind(reduction=reduction, **config)
+        case[reduction] = numbers(loss(y, p))
+        if np.asarray(kind(reduction="none", **config)(y, p)).ndim == 1:
+            case["weighted_" + reduction] = numbers(loss(y, p, weight))
+    return case
+
+
+def losses_of_sequences():
+    """CTC and Circle; after all others, whose random numbers stay what they were."""
+    L = keras.losses
+    labels = np.array([[1, 2, 2], [3, 0, 0], [4, 1, 4], [2, 2, 0], [0, 0, 0]])  # repeated, short and none
+    spoken = (labels, floats(5, 7, 5, low=-3, high=3))
+    rows = floats(8, 4)
+    rows /= np.linalg.norm(rows, axis=-1, keepdims=True)
+    classes = np.array([0, 1, 0, 2, 1, 0, 3, 2])  # 3 has no pair
+    return [stored_loss(*case) for case in [
+        (L.CTC, {}, spoken), (L.Circle, {}, (classes, rows)), (L.Circle, {"gamma": 5.0, "margin": 0.25}, (classes[:, None], rows)),
+        (L.Circle, {"gamma": 10.0, "remove_diagonal": False}, (classes, rows)),
+    ]]
 
 
 # --- metrics ---------------------------------------------------------------------------------------------------------------------------
 def metrics():
-    M = keras.metrics
-
-    def batches(make):
-        return [make() for _ in range(3)]
-
     def binary(columns):
         return lambda: (random.randint(0, 2, (8, columns)).astype(np.float32), floats(8, columns, low=0.0))
 
@@ -127,21 +138,38 @@ def metrics():
         ("MeanIoU", {"num_classes": 4, "sparse_y_true": False, "sparse_y_pred": False}, categorical),
         ("R2Score", {}, regression), ("R2Score", {"class_aggregation": "variance_weighted_average"}, regression),
     ]
-    out = []
-    for name, config, make in cases:
-        kind = getattr(M, name)
-        data = batches(make)
-        plain, weighted = kind(**config), kind(**config)
-        case = {"class": name, "config": config, "name": "", "batches": []}
-        for y, p in data:
-            # IoU keeps whole numbers, so its weights are whole
-            weight = random.randint(0, 3, len(y)).astype(np.float32) if "IoU" in name else floats(len(y), low=0.2, high=2.0)
-            plain.update_state(y, p)
-            weighted.update_state(y, p, sample_weight=weight)
-            case["batches"].append({"y_true": numbers(y), "y_pred": numbers(p), "weight": numbers(weight)})
-        case["result"], case["weighted"] = numbers(plain.result()), numbers(weighted.result())
-        out.append(case)
-    return out
+    return [stored_metric(*case) for case in cases]
+
+
+def stored_metric(name, config, make):
+    kind = getattr(keras.metrics, name)
+    data = [make() for _ in range(3)]
+    plain, weighted = kind(**config), kind(**config)
+    case = {"class": name, "config": config, "name": "", "batches": []}
+    for y, p in data:
+        # IoU keeps whole numbers, so its weights are whole
+        weight = random.randint(0, 3, len(y)).astype(np.float32) if "IoU" in name else floats(len(y), low=0.2, high=2.0)
+        plain.update_state(y, p)
+        weighted.update_state(y, p, sample_weight=weight)
+        case["batches"].append({"y_true": numbers(y), "y_pred": numbers(p), "weight": numbers(weight)})
+    case["result"], case["weighted"] = numbers(plain.result()), numbers(weighted.result())
+    return case
+
+
+def areas_by_label():
+    """AUC with several labels; after all others, as above."""
+    def labels():
+        return random.randint(0, 2, (8, 3)).astype(np.float32), floats(8, 3, low=0.0)
+
+    def logits():
+        return random.randint(0, 2, (8, 3)).astype(np.float32), floats(8, 3, low=-3, high=3)
+
+    weights = [0.5, 2.0, 1.0]
+    return [stored_metric("AUC", config, make) for config, make in [
+        ({"multi_label": True}, labels), ({"multi_label": True, "num_labels": 3, "label_weights": weights}, labels),
+        ({"multi_label": True, "curve": "PR", "from_logits": True}, logits), ({"label_weights": weights}, labels), ({"from_logits": True}, logits),
+        ({"multi_label": True, "summation_method": "majoring", "thresholds": [0.2, 0.5, 0.6]}, labels),
+    ]]
 
 
 # --- optimizers and schedules ------------------------------------------------------------------------------------------------------------
@@ -251,6 +279,8 @@ def trainings():
 
 def main():
     stored = {"keras": keras.__version__, "losses": losses(), "metrics": metrics(), "optimizers": optimizers(), "schedules": schedules(), "trainings": trainings()}
+    stored["losses"] += losses_of_sequences()
+    stored["metrics"] += areas_by_label()
     OUT.write_text(json.dumps(stored, separators=(",", ":")).replace('},{"', '},\n{"') + "\n")
     print(OUT, OUT.stat().st_size, "bytes")
 

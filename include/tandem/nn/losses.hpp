@@ -68,6 +68,11 @@ struct Focal {
   int64_t axis = -1;
 };
 
+struct CircleOptions {
+  double gamma = 80, margin = 0.4;
+  bool remove_diagonal = true;  // an example is no pair with itself
+};
+
 Loss BinaryCrossentropy(const Crossentropy& own = {}, const Options& options = {});
 Loss CategoricalCrossentropy(const Crossentropy& own = {}, const Options& options = {});
 Loss SparseCategoricalCrossentropy(const SparseCrossentropy& own = {}, const Options& options = {});
@@ -87,6 +92,9 @@ Loss Poisson(const Options& options = {});
 Loss CosineSimilarity(int64_t axis = -1, const Options& options = {});
 Loss Dice(const Options& options = {});
 Loss Tversky(double alpha = 0.5, double beta = 0.5, const Options& options = {});
+// Targets [batch, labels], filled up with 0, the blank; predictions [batch, steps, classes] are logits.
+Loss CTC(const Options& options = {});
+Loss Circle(const CircleOptions& own = {}, const Options& options = {});  // targets are classes, predictions rows of length 1
 
 }  // namespace losses
 }  // namespace tandem::nn

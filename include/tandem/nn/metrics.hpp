@@ -83,6 +83,10 @@ struct AucOptions {
   int64_t num_thresholds = 200;
   std::string curve = "ROC";  // or "PR"
   std::string summation_method = "interpolation";
+  std::vector<double> thresholds = {};     // instead of num_thresholds
+  bool multi_label = false;                // one area a column of the predictions, and their mean
+  std::optional<int64_t> num_labels = {};  // columns with multi_label; default: what comes
+  std::vector<double> label_weights = {};  // of the columns
   bool from_logits = false;
   std::string name = {};
 };

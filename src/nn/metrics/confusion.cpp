@@ -30,9 +30,18 @@ std::vector<double> thresholds_of(const Config& config) {
 class Confusion : public MetricBody {
  public:
   Confusion(const MetricKind& kind, Config config, std::vector<double> thresholds, const std::vector<Cell>& cells)
-      : config_(std::move(config)), class_name_(kind.class_name), thresholds_(thresholds.begin(), thresholds.end()) {
-    for (const Cell cell : cells)
-      state_[cell] = add_variable(cells.size() == 1 ? "accumulator" : kCellNames[cell], {static_cast<int64_t>(thresholds.size())});
+      : config_(std::move(config)), class_name_(kind.class_name), thresholds_(thresholds.begin(), thresholds.end()), cells_(cells) {
+    if (!by_label()) make_state({count()});
+  }
+  void build(const Dims&, const Dims& y_pred) override {
+    if (!by_label()) return;
+    const Dim labels = y_pred.empty() ? Dim(0) : y_pred.back();
+    const std::optional<int64_t> declared = option("num_labels");
+    if (y_pred.size() != 2 || !labels.is_const())
+      user_error("metric ", class_name_, ": multi_label needs predictions of two axes, the labels' known, they have ", y_pred.size());
+    if (declared && *declared != labels.value())
+      user_error("metric ", class_name_, ": predictions have ", labels.value(), " labels, num_labels is ", *declared);
+    make_state({count(), labels.value()});
   }
   std::string class_name() const override { return class_name_; }
   Config config() const override { return config_; }
@@ -48,10 +57,16 @@ class Confusion : public MetricBody {
       y = y(ellipsis, one);
       p = p(ellipsis, one);
     }
-    if (weight.defined()) weight = broadcast_to(padded_rank(weight, p.rank()), p.dims()).flatten().expand_dims(0);
-    const auto count = static_cast<int64_t>(thresholds_.size());
-    const Tensor limits = Tensor::from(thresholds_, {count, 1});
-    const Tensor is_yes = (y != 0).flatten().expand_dims(0), says_yes = p.flatten().expand_dims(0) > limits;
+    if (weight.defined()) weight = padded_rank(weight, p.rank());
+    if (const std::vector<float> own = label_weights(); !own.empty() && !by_label()) {
+      const Tensor columns = Tensor::from(own);
+      weight = weight.defined() ? weight * columns : columns;
+    }
+    // [threshold, prediction], or [threshold, prediction, label]
+    const auto laid_out = [&](const Tensor& t) { return (by_label() ? t : t.flatten()).expand_dims(0); };
+    if (weight.defined()) weight = laid_out(broadcast_to(weight, p.dims()));
+    const Tensor limits = Tensor::from(thresholds_, by_label() ? Shape{count(), 1, 1} : Shape{count(), 1});
+    const Tensor is_yes = laid_out(y != 0), says_yes = laid_out(p) > limits;
     const auto add = [&](Cell cell, const Tensor& hit) {
       if (!state_[cell].defined()) return;
       const Tensor value = hit.cast(DType::F32);
@@ -64,12 +79,24 @@ class Confusion : public MetricBody {
   }
 
  protected:
-  Tensor cell(Cell c) const { return state_[c].value(); }
+  Tensor cell(Cell c) const {
+    if (!state_[c].defined()) user_error("metric ", class_name_, ": has no state before it has seen predictions");
+    return state_[c].value();
+  }
+  bool by_label() const { return config_.contains("multi_label") && config_["multi_label"].get<bool>(); }
+  std::vector<float> label_weights() const {
+    if (!config_.contains("label_weights") || config_["label_weights"].is_null()) return {};
+    return config_["label_weights"].get<std::vector<float>>();
+  }
   // One number for one threshold.
   Tensor shaped(const Tensor& t) const { return thresholds_.size() == 1 ? t[0] : t; }
   const Config config_;
 
  private:
+  int64_t count() const { return static_cast<int64_t>(thresholds_.size()); }
+  void make_state(const Shape& shape) {
+    for (const Cell cell : cells_) state_[cell] = add_variable(cells_.size() == 1 ? "accumulator" : kCellNames[cell], shape);
+  }
   std::optional<int64_t> option(const char* key) const {
     if (!config_.contains(key) || config_[key].is_null()) return {};
     return config_[key].get<int64_t>();
@@ -81,6 +108,7 @@ class Confusion : public MetricBody {
 
   const std::string class_name_;
   const std::vector<float> thresholds_;
+  const std::vector<Cell> cells_;
   std::array<Variable, kCells> state_;
 };
 
@@ -106,7 +134,9 @@ class Auc final : public Confusion {
          {std::pair("curve", std::vector{"ROC", "PR"}), {"summation_method", {"interpolation", "minoring", "majoring"}}})
       if (std::ranges::find(allowed, config[key].get<std::string>()) == allowed.end())
         user_error("metric AUC: ", key, " ", config[key].dump(), " is none of ", Config(allowed).dump());
-    if (config["multi_label"].get<bool>()) user_error("metric AUC: multi_label is not available\n  hint: one AUC an output column");
+    if (!config["num_labels"].is_null() && !by_label()) user_error("metric AUC: num_labels goes with multi_label only");
+    for (const float w : label_weights())
+      if (!(w >= 0)) user_error("metric AUC: label_weights must not be negative, got ", w);
   }
   Better better() const override { return Better::Higher; }
   void update(const Tensor& y, const Tensor& p, const Tensor& weight) override {
@@ -117,17 +147,26 @@ class Auc final : public Confusion {
     const Tensor tp = cell(kTruePositives), fp = cell(kFalsePositives), tn = cell(kTrueNegatives), fn = cell(kFalseNegatives);
     const bool is_roc = config_["curve"] == "ROC";
     const std::string method = config_["summation_method"];
-    if (!is_roc && method == "interpolation") return interpolated_precision(tp, fp, fn);
+    if (!is_roc && method == "interpolation") return total(interpolated_precision(tp, fp, fn));
     const Tensor recall = divide_no_nan(tp, tp + fn);
     const Tensor x = is_roc ? divide_no_nan(fp, fp + tn) : recall, y = is_roc ? recall : divide_no_nan(tp, tp + fp);
     const Tensor left = but_last(y), right = but_first(y);
     const Tensor heights = method == "interpolation" ? (left + right) / 2
                            : method == "minoring"    ? minimum(left, right)
                                                      : maximum(left, right);
-    return sum((but_last(x) - but_first(x)) * heights);
+    return total((but_last(x) - but_first(x)) * heights);
   }
 
  private:
+  // Of the areas between thresholds; of several labels their mean.
+  Tensor total(const Tensor& areas) const {
+    if (!by_label()) return sum(areas);
+    const Tensor each = sum(areas, 0);
+    const std::vector<float> own = label_weights();
+    if (own.empty()) return mean(each);
+    const Tensor weights = Tensor::from(own);
+    return divide_no_nan(sum(each * weights), sum(weights));
+  }
   static std::vector<double> spread_thresholds(const Config& config) {
     std::vector<double> inner;
     if (config.contains("thresholds") && !config["thresholds"].is_null()) {
@@ -151,7 +190,7 @@ class Auc final : public Confusion {
     const Tensor dtp = but_last(tp) - tp_right;
     const Tensor slope = divide_no_nan(dtp, maximum(p_left - p_right, 0)), intercept = tp_right - slope * p_right;
     const Tensor ratio = where(logical_and(p_left > 0, p_right > 0), divide_no_nan(p_left, maximum(p_right, 0)), 1.0f);
-    return sum(divide_no_nan(slope * (dtp + intercept * log(ratio)), maximum(tp_right + but_first(fn), 0)));
+    return divide_no_nan(slope * (dtp + intercept * log(ratio)), maximum(tp_right + but_first(fn), 0));
   }
 };
 
