@@ -16,15 +16,21 @@ std::mutex& mutex() {
   static std::mutex m;
   return m;
 }
-std::map<std::string, LayerMaker>& makers() {
-  static std::map<std::string, LayerMaker> all;
+struct Entry {
+  LayerMaker maker = nullptr;
+  bool is_own = false;  // one of Keras's, and not a program's
+};
+std::map<std::string, Entry>& makers() {  // by class name, or "package>Class"
+  static std::map<std::string, Entry> all;
   return all;
 }
+thread_local bool registers_own = false;
 
 // Ours, once, before the first use.
 void register_own() {
   static std::once_flag once;
   std::call_once(once, [] {
+    registers_own = true;
     register_core_layers();
     register_activation_layers();
     register_regularization_layers();
@@ -40,7 +46,19 @@ void register_own() {
     register_preprocessing_layers();
     register_augmentation_layers();
     register_networks();
+    registers_own = false;
   });
+}
+
+// What Keras knows a program's own class by, after @register_keras_serializable(package), or in custom_objects when it was not registered;
+// null for Keras's classes.
+Config registered_name(const std::string& class_name) {
+  std::lock_guard guard(mutex());
+  for (const auto& [name, entry] : makers())
+    if (name.ends_with(">" + class_name)) return name;
+  const auto found = makers().find(class_name);
+  if (found == makers().end()) return class_name;
+  return found->second.is_own ? Config() : Config("Custom>" + class_name);
 }
 
 // A name, or Keras's form of a policy.
@@ -57,8 +75,9 @@ DType dtype_from(const Config& c, const std::string& what) {
 }  // namespace
 
 void register_layer(const std::string& class_name, LayerMaker maker) {
+  if (!registers_own) register_own();  // so that theirs is the last
   std::lock_guard guard(mutex());
-  makers()[class_name] = maker;
+  makers()[class_name] = {maker, registers_own};
 }
 
 Layer layer_from_config(const std::string& class_name, const Config& config) {
@@ -67,13 +86,13 @@ Layer layer_from_config(const std::string& class_name, const Config& config) {
   {
     std::lock_guard guard(mutex());
     const auto it = makers().find(class_name);
-    if (it != makers().end()) maker = it->second;
+    if (it != makers().end()) maker = it->second.maker;
   }
   if (!maker) {
     std::vector<std::string> known;
     {
       std::lock_guard guard(mutex());
-      for (const auto& [name, m] : makers()) known.push_back(name);
+      for (const auto& [name, entry] : makers()) known.push_back(name);
     }
     unknown_name("layer", class_name, known, "; an own kind is made known by register_layer");
   }
@@ -90,12 +109,15 @@ Layer layer_from_config(const std::string& class_name, const Config& config) {
 Config serialize(const Layer& layer) {
   const std::string name = layer.class_name();
   register_own();
-  return {{"module", name == "Functional"   ? "keras.src.models.functional"
-                     : name == "Sequential" ? "keras"
-                                            : "keras.layers"},
+  const Config registered = registered_name(name);
+  const Config module = name == "Functional"   ? Config("keras.src.models.functional")
+                        : name == "Sequential" ? Config("keras")
+                        : registered.is_null() ? Config("keras.layers")
+                                               : Config();
+  return {{"module", module},
           {"class_name", name},
           {"config", layer.config()},
-          {"registered_name", name == "Functional" ? Config(name) : Config()}};
+          {"registered_name", name == "Functional" ? Config(name) : registered}};
 }
 
 Layer deserialize(const Config& object) {
@@ -110,7 +132,13 @@ Layer deserialize(const Config& object) {
   const auto name = object.is_object() ? object.find("class_name") : object.end();
   if (!object.is_object() || name == object.end() || !name->is_string() || !object.contains("config"))
     user_error("a layer's config needs a class_name and a config, got ", object.dump().substr(0, 60));
-  return layer_from_config(name->get<std::string>(), object["config"]);
+  register_own();
+  const auto registered = object.find("registered_name");
+  const bool is_known = registered != object.end() && registered->is_string() && [&] {
+    std::lock_guard guard(mutex());
+    return makers().contains(registered->get<std::string>());
+  }();
+  return layer_from_config(is_known ? registered->get<std::string>() : name->get<std::string>(), object["config"]);
 }
 
 }  // namespace tandem::nn

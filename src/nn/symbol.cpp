@@ -5,6 +5,7 @@
 #include <tandem/nn/layers/core.hpp>
 
 #include "base/text.hpp"
+#include "nn/shapes_of_training.hpp"
 
 namespace tandem::nn {
 
@@ -14,7 +15,8 @@ std::vector<Symbol> Layer::operator()(const std::vector<Symbol>& inputs, const C
   for (const Symbol& s : inputs) specs.push_back(s.spec());
   build(specs, where);
   // Traced for the types of its outputs only.
-  const FlatCallable body([&](const std::vector<Tensor>& in) { return (*this)(in, Pass{.flags = flags}, where); }, {.name = name()});
+  const Pass pass{.training = as<ShapesOfTraining>() != nullptr, .flags = flags};
+  const FlatCallable body([&](const std::vector<Tensor>& in) { return (*this)(in, pass, where); }, {.name = name()});
   const std::vector<Spec> outputs = body.result_specs(specs);
   const auto origin = std::make_shared<const Symbol::Origin>(Symbol::Origin{*this, inputs, flags, this->body().call_count_++});
   std::vector<Symbol> symbols;

@@ -270,6 +270,12 @@ class Scaled : public LayerBody {
   Variable offset_;
 };
 
+class Unregistered : public LayerBody {
+ public:
+  std::string class_name() const override { return "Unregistered"; }
+  std::vector<Tensor> call(const std::vector<Tensor>& inputs, const Pass&) override { return inputs; }
+};
+
 TEST(Saving, OwnLayers) {
   const TemporaryFolder folder;
   const auto file = folder / "a.keras";
@@ -282,6 +288,19 @@ TEST(Saving, OwnLayers) {
   register_layer("Scaled", [](const Config& c) { return make<Scaled>(c.at("by").get<double>()); });
   const Tensor x = Tensor::ones({1, 3});
   EXPECT_EQ(Model::load(file).predict(x).to_vector<float>(), (std::vector<float>{3, 4, 5}));
+
+  // As Keras writes its users' classes: never as one of its own, which it would refuse to load.
+  const auto written = [](const Layer& layer) {
+    const Config c = serialize(layer);
+    return c["module"].dump() + " " + c["registered_name"].dump();
+  };
+  EXPECT_EQ(written(make<Scaled>(2.0)), R"(null "Custom>Scaled")");
+  EXPECT_EQ(written(Dense(3)), R"("keras.layers" null)");
+  EXPECT_EQ(written(make<Unregistered>()), R"(null "Unregistered")");
+  register_layer("own>Scaled", [](const Config& c) { return make<Scaled>(10 * c.at("by").get<double>()); });
+  EXPECT_EQ(written(make<Scaled>(2.0)), R"(null "own>Scaled")");
+  model.save(file);
+  EXPECT_EQ(Model::load(file).layers().back().body().config()["by"], 20.0);  // the package's, not the plain one
 }
 
 }  // namespace

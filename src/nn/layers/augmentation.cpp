@@ -1,4 +1,5 @@
 // Random changes of pictures while training.
+#include <algorithm>
 #include <numbers>
 
 #include <tandem/nn/layers/preprocessing.hpp>
@@ -7,6 +8,7 @@
 #include "nn/layers/affine.hpp"
 #include "nn/layers/images.hpp"
 #include "nn/layers/resize.hpp"
+#include "nn/shapes_of_training.hpp"
 
 namespace tandem::nn {
 namespace {
@@ -66,7 +68,7 @@ template <class F> void describe(F& field, RandomCropSettings& s) {
   field("seed", s.options.seed);
 }
 
-class RandomCropBody : public ImageKind<RandomCropSettings> {
+class RandomCropBody : public ImageKind<RandomCropSettings>, public ShapesOfTraining {
  public:
   static constexpr const char* kName = "RandomCrop";
   explicit RandomCropBody(RandomCropSettings settings) : ImageKind(std::move(settings)) {
@@ -77,10 +79,18 @@ class RandomCropBody : public ImageKind<RandomCropSettings> {
   std::string class_name() const override { return kName; }
 
  protected:
-  // Without training, and where there is nothing to choose, the middle: results have one size.
+  // As Keras does, though its documentation promises one size: without training pictures stay as they are. A picture that is too small to
+  // choose from begins where its largest window of the asked proportions does, and what is missing at the end is made up by resizing.
   Tensor transform(const Tensor& x, const Pass& pass) override {
+    if (!pass.training) return x;
     const int64_t h = height_of(x), w = width_of(x);
-    if (!pass.training || h <= s.height || w <= s.width) return cropped_and_resized(x, s.height, s.width, "bilinear", false);
+    if (h <= s.height || w <= s.width) {
+      const int64_t top = (h - std::clamp<int64_t>(w * s.height / s.width, 1, h)) / 2;
+      const int64_t left = (w - std::clamp<int64_t>(h * s.width / s.height, 1, w)) / 2;
+      const Tensor part = x(ellipsis, Slice(top, std::min(top + s.height, h)), Slice(left, std::min(left + s.width, w)), Slice(_, _));
+      if (height_of(part) == s.height && width_of(part) == s.width) return part;
+      return resize_image(part, s.height, s.width, "bilinear");
+    }
     Generator& random_numbers = random(s.options.seed);
     const Tensor top = random_numbers.integers(1, 0, h - s.height + 1), left = random_numbers.integers(1, 0, w - s.width + 1);
     const Tensor zero = Tensor::zeros(1, DType::I32);
