@@ -1,7 +1,5 @@
 // Training on data that is large beside the model: from arrays and from a pipeline, in little more memory than the data itself.
 // An argument scales the size: 1 is 1,000,000 rows of 1000 numbers (4 GB), the default is 0.02.
-#include <sys/resource.h>
-
 #include <random>
 
 #include "support.hpp"
@@ -13,12 +11,6 @@ using namespace examples;
 namespace {
 
 constexpr int64_t kColumns = 1000;
-
-double peak_mib() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_maxrss) / 1024;
-}
 
 nn::Model yes_or_no() {
   const nn::Model model =

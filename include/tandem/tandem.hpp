@@ -2,6 +2,7 @@
 #pragma once
 #include <tandem/control.hpp>
 #include <tandem/data.hpp>
+#include <tandem/device.hpp>
 #include <tandem/dlpack.hpp>
 #include <tandem/function.hpp>
 #include <tandem/loss_scale.hpp>
