@@ -12,15 +12,22 @@ namespace {
 std::atomic<int64_t> allocations = 0;
 }  // namespace
 
-void* operator new(size_t size) {
+// All forms of it, since all end in the same delete.
+void* operator new(size_t size, const std::nothrow_t&) noexcept {
   allocations.fetch_add(1, std::memory_order_relaxed);
-  if (void* p = std::malloc(size ? size : 1)) return p;
+  return std::malloc(size ? size : 1);
+}
+void* operator new(size_t size, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  const auto a = static_cast<size_t>(alignment);
+  return std::aligned_alloc(a, (size + a - 1) / a * a);
+}
+void* operator new(size_t size) {
+  if (void* p = operator new(size, std::nothrow)) return p;
   throw std::bad_alloc();
 }
 void* operator new(size_t size, std::align_val_t alignment) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  const auto a = static_cast<size_t>(alignment);
-  if (void* p = std::aligned_alloc(a, (size + a - 1) / a * a)) return p;
+  if (void* p = operator new(size, alignment, std::nothrow)) return p;
   throw std::bad_alloc();
 }
 void operator delete(void* p) noexcept { std::free(p); }
