@@ -8,6 +8,7 @@ std::span<const KernelEntry> kernel_list() {
       // clang-format off: one line each
       {"gemm/tiles", make_gemm_tiles},
       {"gemm/openblas", make_gemm_openblas},
+      {"conv/winograd", make_conv_winograd},
       {"conv/tiles", make_conv_forward},
       {"conv_weights/tiles", make_conv_weights},
       {"attention/tiles", make_attention_parts, keeps_attention_parts},

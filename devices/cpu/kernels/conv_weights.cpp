@@ -235,32 +235,17 @@ class ConvWeights final : public CpuProgram {
   // All taps of one row of the kernel. `a` is at the start of an image row, `b` of a gradient's.
   void add_tap_row(const float* a, const float* b, const Segment* segments, int64_t count, int64_t columns, float* result) const {
     for (const TapRun& run : tap_runs_)
-      add_rows({.a = a + run.a,
-                .b = b + run.b,
-                .a_step = run.a_step,
-                .b_step = run.b_step,
-                .segments = segments,
-                .segment_count = count,
-                .length = run.outputs,
-                .c = result + run.kernel * conv_.channels * conv_.filters,
-                .c_step = conv_.filters,
-                .accumulate = true},
-               run.count * conv_.channels, columns);
-  }
-
-  void add_rows(Tile t, int64_t rows, int64_t columns) const {
-    const Tile start = t;
-    for (int64_t f = 0; f < columns;) {
-      const int vectors = tiles_.vectors(columns - f, 2);
-      t.b = start.b + f;
-      t.last = tiles_.last(columns - f, vectors);
-      for_even_parts(rows, tiles_.most_rows(vectors), [&](int64_t row, int64_t height) {
-        t.a = start.a + row;
-        t.c = start.c + row * t.c_step + f;
-        tiles_.run(height, vectors, t);
-      });
-      f += vectors * tiles_.set().lanes;
-    }
+      tiles_.cover({.a = a + run.a,
+                    .b = b + run.b,
+                    .a_step = run.a_step,
+                    .b_step = run.b_step,
+                    .segments = segments,
+                    .segment_count = count,
+                    .length = run.outputs,
+                    .c = result + run.kernel * conv_.channels * conv_.filters,
+                    .c_step = conv_.filters,
+                    .accumulate = true},
+                   run.count * conv_.channels, columns, 1, 1, 2);
   }
 
   // In the order of the parts; `to` may be the first of them.

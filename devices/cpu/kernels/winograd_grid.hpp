@@ -1,0 +1,80 @@
+// How windows of 4x4 pixels, for 2x2 outputs each, cover the images of a convolution.
+//
+// Usually an image has a grid of its own, and where its outputs are odd, the last windows give outputs that nobody needs. But where an image
+// has as many zeros around it as the kernel can reach (the gradient by the input of an unpadded convolution), two neighbours may share them:
+// four such images lie on one canvas, two by two, whose outputs are even.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "conv_geometry.hpp"
+#include "winograd.hpp"
+
+namespace tandem::cpu {
+
+class WinogradGrid {
+ public:
+  explicit WinogradGrid(const Conv& conv);
+
+  int64_t rows() const { return axes_[0].windows; }  // of windows on a canvas
+  int64_t columns() const { return axes_[1].windows; }
+  int64_t images() const { return axes_[0].images * axes_[1].images; }  // on a canvas
+  int64_t canvases() const { return (batch_ + images() - 1) / images(); }
+  int64_t windows() const { return canvases() * rows() * columns(); }
+
+  struct Window {
+    int64_t canvas, row, column;
+  };
+  Window window(int64_t index) const { return {index / columns() / rows(), index / columns() % rows(), index % columns()}; }
+  void advance(Window& w) const {
+    if (++w.column < columns()) return;
+    w.column = 0;
+    if (++w.row < rows()) return;
+    w.row = 0;
+    ++w.canvas;
+  }
+  // The first output pixel, counted through all images, of a row of windows, counted through all canvases. Pixels from one row's to another
+  // row's are what the windows between give, if both begin a canvas or canvases have one image.
+  int64_t first_pixel(int64_t row) const;
+
+ private:
+  friend class WindowPixels;
+  struct Axis {
+    int64_t in, out, low, images = 1, windows;
+    int64_t period;  // from an image's first output on the canvas to the next one's
+  };
+  int64_t batch_;
+  Axis axes_[2];  // down, across
+};
+
+// Where the pixels of windows lie in a tensor.
+class WindowPixels {
+ public:
+  enum class Of : uint8_t { Inputs, Outputs };  // 4x4 or 2x2 pixels
+  WindowPixels(const WinogradGrid& grid, Of of, const ImageSteps& steps);
+
+  // at[i]: the address of each pixel, or `outside` where an image has none. `tensor` is the first image's start.
+  template <class T> void find(T* tensor, const WinogradGrid::Window& w, T* outside, T** at) const {
+    T* canvas = tensor + w.canvas * canvas_step_;
+    const int64_t images = batch_ - w.canvas * canvas_images_;
+    const Line *down = down_.data() + kOutputs * w.row, *across = across_.data() + kOutputs * w.column;
+    for (int64_t i = 0; i < size_; ++i)
+      for (int64_t j = 0; j < size_; ++j)
+        at[i * size_ + j] = down[i].image + across[j].image < images ? canvas + down[i].offset + across[j].offset : outside;
+  }
+
+ private:
+  struct Line {
+    int64_t image, offset;  // which image of the canvas, and where in it; kNone: in none
+  };
+  static constexpr int64_t kNone = INT64_MAX / 4;
+  std::vector<Line> lines(const WinogradGrid::Axis& axis, Of of, int64_t step, int64_t image_step, int64_t images) const;
+
+  int64_t size_, batch_, canvas_images_, canvas_step_;
+  std::vector<Line> down_, across_;
+};
+
+// Whether this way of computing is for a convolution, or its gradient by the kernel; else the reason why not.
+bool winograd_takes(const Conv& conv, DType operands, DType result, std::string& refusal);
+
+}  // namespace tandem::cpu
