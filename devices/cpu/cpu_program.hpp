@@ -37,6 +37,7 @@ std::shared_ptr<const CpuProgram> make_gemm_tiles(const codegen::Kernel& kernel,
 std::shared_ptr<const CpuProgram> make_gemm_openblas(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal);
 std::shared_ptr<const CpuProgram> make_conv_winograd(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal);
 std::shared_ptr<const CpuProgram> make_conv_forward(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal);
+std::shared_ptr<const CpuProgram> make_conv_weights_winograd(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal);
 std::shared_ptr<const CpuProgram> make_conv_weights(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal);
 std::shared_ptr<const CpuProgram> make_attention_parts(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal);
 std::shared_ptr<const CpuProgram> make_attention_gradient(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal);

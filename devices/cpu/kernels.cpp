@@ -10,6 +10,7 @@ std::span<const KernelEntry> kernel_list() {
       {"gemm/openblas", make_gemm_openblas},
       {"conv/winograd", make_conv_winograd},
       {"conv/tiles", make_conv_forward},
+      {"conv_weights/winograd", make_conv_weights_winograd},
       {"conv_weights/tiles", make_conv_weights},
       {"attention/tiles", make_attention_parts, keeps_attention_parts},
       {"attention_gradient/tiles", make_attention_gradient, keeps_attention_gradient},

@@ -13,11 +13,9 @@ namespace tandem::cpu {
 namespace {
 
 constexpr int64_t kBlockFloats = 128 * 1024;  // of a block's windows and results together: half a second-level cache
-constexpr int64_t kFewestWindows = 28;        // of a block, even so: a transformed kernel is read for each
 constexpr int64_t kPanel = 64;                // filters that a block's results have at a time
 constexpr int64_t kWantedChunks = 16;
 constexpr int64_t kKernelChunk = 16 * 1024;  // weights that are transformed in a chunk
-constexpr int64_t kShift = 16;               // floats: points are a line of the cache more apart, so they do not all fall into one set
 
 class ConvWinograd final : public CpuProgram {
  public:
@@ -27,8 +25,8 @@ class ConvWinograd final : public CpuProgram {
         set_(winograd(tools.target.wide)),
         tiles_(cpu::tiles(tools.target.wide), Rows::Apart),
         w_(kernel_steps(kernel.in[1])),
-        inputs_(grid_, WindowPixels::Of::Inputs, image_steps(kernel.in[0])),
-        outputs_(grid_, WindowPixels::Of::Outputs, image_steps(kernel.end ? kernel.end->product : kernel.out[0])),
+        inputs_(grid_, image_steps(kernel.in[0])),
+        outputs_(grid_, image_steps(kernel.end ? kernel.end->product : kernel.out[0])),
         zeros_(static_cast<size_t>(conv.channels)),
         result_(kernel.in.size()) {
     const int64_t lanes = tiles_.set().lanes;
@@ -67,10 +65,10 @@ class ConvWinograd final : public CpuProgram {
     return most;
   }
 
-  int64_t window_step() const { return block_ * channel_step_ + kShift; }  // between points
-  int64_t result_step() const { return block_ * filter_step_ + kShift; }
+  int64_t window_step() const { return block_ * channel_step_ + kPointShift; }  // between points
+  int64_t result_step() const { return block_ * filter_step_ + kPointShift; }
   // Transformed kernels lie in panels as wide as a tile, so that a tile reads them one line after the other.
-  int64_t weight_step() const { return conv_.channels * round_up(conv_.filters, panel_width_) + kShift; }
+  int64_t weight_step() const { return conv_.channels * round_up(conv_.filters, panel_width_) + kPointShift; }
   size_t weight_bytes() const { return codegen::align_up(static_cast<size_t>(kPoints * weight_step()) * sizeof(float)); }
   bool copied_kernel() const { return w_.filter != 1; }
   size_t copied_bytes() const {
@@ -132,7 +130,7 @@ class ConvWinograd final : public CpuProgram {
                       .b = weights + p * weight_step() + f * conv_.channels,
                       .a_step = channel_step_,
                       .b_step = panel_width_,
-                      .segments = &kWhole,
+                      .segments = &kWholeSegment,
                       .segment_count = 1,
                       .length = conv_.channels,
                       .c = results + p * result_step(),
@@ -149,14 +147,13 @@ class ConvWinograd final : public CpuProgram {
     }
   }
 
-  static constexpr Segment kWhole{0, 0};
-
   Conv conv_;
   WinogradGrid grid_;
   const WinogradSet& set_;
   TileTable tiles_;
   KernelSteps w_;
-  WindowPixels inputs_, outputs_;
+  WindowInputs inputs_;
+  WindowOutputs outputs_;
   std::vector<float> zeros_;  // a pixel outside of an image
   size_t result_;
   int64_t panel_width_, channel_step_, filter_step_;  // the latter: from window to window

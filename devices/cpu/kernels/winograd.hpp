@@ -21,9 +21,9 @@ using FromPoints = void (*)(const float* points, int64_t step, int64_t count, fl
 
 // The code of one instruction set.
 struct WinogradSet {
-  ToPoints window, kernel, gradient;       // of 4x4 pixels, 3x3 taps, 2x2 pixels of a result's gradient
-  FromPoints outputs;                      // 2x2 pixels; an address may be null
-  FromPoints kernel_gradient;              // 3x3 taps
+  ToPoints window, kernel, gradient;  // of 4x4 pixels, 3x3 taps, 2x2 pixels of a result's gradient
+  FromPoints outputs;                 // 2x2 pixels; an address may be null
+  FromPoints kernel_gradient;         // 3x3 taps
 };
 extern const WinogradSet kWinogradAvx2, kWinogradAvx512;
 inline const WinogradSet& winograd(bool wide) { return wide ? kWinogradAvx512 : kWinogradAvx2; }

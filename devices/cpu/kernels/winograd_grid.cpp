@@ -9,7 +9,6 @@ namespace tandem::cpu {
 namespace {
 
 constexpr int64_t kFewestChannels = 16;  // in and out: with less, transforms cost more than they save
-constexpr int64_t kFewestWindows = 32;   // that a transformed kernel is used for
 constexpr double kWorthwhile = 1.25;     // times as many multiplications without the transforms
 
 // Along one axis: how often a tap meets an element.
@@ -25,14 +24,18 @@ bool absent(const ConvAxis& a) { return a.in == 1 && a.out == 1 && a.kernel == 1
 }  // namespace
 
 WinogradGrid::WinogradGrid(const Conv& conv) : batch_(conv.batch) {
-  for (size_t i = 0; i < 2; ++i) {
-    const ConvAxis& a = conv.axes[i + 1];
-    axes_[i] = {.in = a.in, .out = a.out, .low = a.low, .windows = parts(a.out, kOutputs), .period = a.out};
-    const bool surrounded = a.low == kTaps - 1 && a.out == a.in + a.low;
-    if (!surrounded || a.out % kOutputs == 0 || batch_ < images() * 2) continue;
-    axes_[i].images = 2;
-    axes_[i].windows = a.out;
-  }
+  const auto axis = [](const ConvAxis& a, int64_t images) {
+    return Axis{.in = a.in, .out = a.out, .low = a.low, .images = images, .windows = parts(images * a.out, kOutputs)};
+  };
+  const auto most_images = [](const ConvAxis& a) { return a.low == kTaps - 1 && a.out == a.in + a.low && a.out % kOutputs ? 2 : 1; };
+  const ConvAxis &height = conv.axes[1], &width = conv.axes[2];
+  WinogradGrid best = *this;
+  for (int64_t down = 1; down <= most_images(height); ++down)
+    for (int64_t across = 1; across <= most_images(width); ++across) {  // in a batch that four do not divide, less may be better
+      axes_ = {axis(height, down), axis(width, across)};
+      if (down * across == 1 || windows() < best.windows()) best = *this;
+    }
+  *this = best;
 }
 
 int64_t WinogradGrid::first_pixel(int64_t row) const {
@@ -40,27 +43,30 @@ int64_t WinogradGrid::first_pixel(int64_t row) const {
   return (image * axes_[0].out + row % rows() * kOutputs) * axes_[1].out;
 }
 
-WindowPixels::WindowPixels(const WinogradGrid& grid, Of of, const ImageSteps& steps)
-    : size_(of == Of::Inputs ? kWindow : kOutputs),
-      batch_(grid.batch_),
+template <int64_t Size>
+WindowPixels<Size>::WindowPixels(const WinogradGrid& grid, const ImageSteps& steps)
+    : batch_(grid.batch_),
       canvas_images_(grid.images()),
       canvas_step_(grid.images() * steps.batch),
-      down_(lines(grid.axes_[0], of, steps.axes[1], steps.batch, grid.axes_[1].images)),
-      across_(lines(grid.axes_[1], of, steps.axes[2], steps.batch, 1)) {}
+      down_(lines(grid.axes_[0], steps.axes[1], steps.batch, grid.axes_[1].images)),
+      across_(lines(grid.axes_[1], steps.axes[2], steps.batch, 1)) {}
 
-// `images`: from one image along this axis to the next.
-std::vector<WindowPixels::Line> WindowPixels::lines(const WinogradGrid::Axis& axis, Of of, int64_t step, int64_t image_step,
-                                                    int64_t images) const {
+// `images`: how many further in the batch the next image along this axis is.
+template <int64_t Size>
+auto WindowPixels<Size>::lines(const WinogradGrid::Axis& axis, int64_t step, int64_t image_step, int64_t images) -> std::vector<Line> {
+  constexpr bool kInputs = Size == kWindow;
   std::vector<Line> all;
-  const int64_t count = (axis.windows - 1) * kOutputs + size_;
+  const int64_t count = (axis.windows - 1) * kOutputs + Size;
   for (int64_t i = 0; i < count; ++i) {
-    // What lies behind the last image belongs to none.
-    const int64_t image = std::min(i / axis.period, axis.images - 1), at = i - image * axis.period - (of == Of::Inputs ? axis.low : 0);
-    const bool inside = at >= 0 && at < (of == Of::Inputs ? axis.in : axis.out);
+    const int64_t image = std::min(i / axis.out, axis.images - 1), at = i - image * axis.out - (kInputs ? axis.low : 0);
+    const bool inside = at >= 0 && at < (kInputs ? axis.in : axis.out);
     all.push_back(inside ? Line{image * images, image * images * image_step + at * step} : Line{kNone, 0});
   }
   return all;
 }
+
+template class WindowPixels<kWindow>;
+template class WindowPixels<kOutputs>;
 
 bool winograd_takes(const Conv& conv, DType operands, DType result, std::string& refusal) {
   const ConvAxis &height = conv.axes[1], &width = conv.axes[2];

@@ -1,8 +1,8 @@
 // How windows of 4x4 pixels, for 2x2 outputs each, cover the images of a convolution.
 //
-// Usually an image has a grid of its own, and where its outputs are odd, the last windows give outputs that nobody needs. But where an image
-// has as many zeros around it as the kernel can reach (the gradient by the input of an unpadded convolution), two neighbours may share them:
-// four such images lie on one canvas, two by two, whose outputs are even.
+// Usually an image has a grid of its own, and where its outputs are odd, the last windows give outputs that nobody needs. But where an
+// image has as many zeros around it as the kernel can reach (the gradient by the input of an unpadded convolution), two neighbours may
+// share them: four such images lie on one canvas, two by two, whose outputs are even.
 #pragma once
 #include <string>
 #include <vector>
@@ -11,6 +11,9 @@
 #include "winograd.hpp"
 
 namespace tandem::cpu {
+
+inline constexpr int64_t kFewestWindows = 28;  // that are worth a product each: two tiles' rows
+inline constexpr int64_t kPointShift = 16;     // floats: points are a line of the cache further apart, so not all fall into one set
 
 class WinogradGrid {
  public:
@@ -38,41 +41,41 @@ class WinogradGrid {
   int64_t first_pixel(int64_t row) const;
 
  private:
-  friend class WindowPixels;
+  template <int64_t> friend class WindowPixels;
   struct Axis {
-    int64_t in, out, low, images = 1, windows;
-    int64_t period;  // from an image's first output on the canvas to the next one's
+    int64_t in, out, low, images, windows;  // on a canvas, an image begins where the outputs of the one before end
   };
   int64_t batch_;
-  Axis axes_[2];  // down, across
+  std::array<Axis, 2> axes_{};  // down, across
 };
 
-// Where the pixels of windows lie in a tensor.
-class WindowPixels {
+// Where the pixels of windows lie in a tensor: kWindow of its inputs or kOutputs of its outputs along each axis.
+template <int64_t Size> class WindowPixels {
  public:
-  enum class Of : uint8_t { Inputs, Outputs };  // 4x4 or 2x2 pixels
-  WindowPixels(const WinogradGrid& grid, Of of, const ImageSteps& steps);
+  WindowPixels(const WinogradGrid& grid, const ImageSteps& steps);
 
   // at[i]: the address of each pixel, or `outside` where an image has none. `tensor` is the first image's start.
   template <class T> void find(T* tensor, const WinogradGrid::Window& w, T* outside, T** at) const {
     T* canvas = tensor + w.canvas * canvas_step_;
     const int64_t images = batch_ - w.canvas * canvas_images_;
     const Line *down = down_.data() + kOutputs * w.row, *across = across_.data() + kOutputs * w.column;
-    for (int64_t i = 0; i < size_; ++i)
-      for (int64_t j = 0; j < size_; ++j)
-        at[i * size_ + j] = down[i].image + across[j].image < images ? canvas + down[i].offset + across[j].offset : outside;
+    for (int64_t i = 0; i < Size; ++i)
+      for (int64_t j = 0; j < Size; ++j)
+        at[i * Size + j] = down[i].image + across[j].image < images ? canvas + down[i].offset + across[j].offset : outside;
   }
 
  private:
   struct Line {
-    int64_t image, offset;  // which image of the canvas, and where in it; kNone: in none
+    int64_t image, offset;  // which image of the canvas, and where from its start; kNone: in none
   };
   static constexpr int64_t kNone = INT64_MAX / 4;
-  std::vector<Line> lines(const WinogradGrid::Axis& axis, Of of, int64_t step, int64_t image_step, int64_t images) const;
+  static std::vector<Line> lines(const WinogradGrid::Axis& axis, int64_t step, int64_t image_step, int64_t images);
 
-  int64_t size_, batch_, canvas_images_, canvas_step_;
+  int64_t batch_, canvas_images_, canvas_step_;
   std::vector<Line> down_, across_;
 };
+using WindowInputs = WindowPixels<kWindow>;
+using WindowOutputs = WindowPixels<kOutputs>;
 
 // Whether this way of computing is for a convolution, or its gradient by the kernel; else the reason why not.
 bool winograd_takes(const Conv& conv, DType operands, DType result, std::string& refusal);
