@@ -77,32 +77,23 @@ template <class I, class Line> struct Plane {
 
 constexpr bool middle(int i) { return i == 1 || i == 2; }
 
-constexpr int kFetchAhead = 32;  // floats: two lines of the cache, which the next vectors will be written to
-
 enum class Halves : uint8_t { None, Middle };  // of the middle points along each axis
 
 template <class I, class Line, Halves H> void to_points(const float* const* from, int64_t count, float* points, int64_t step) {
   using P = Plane<I, Line>;
-  constexpr int kAheadPixels = H == Halves::None || Line::kFrom == 2 ? 8 : 0;
   const auto vectors = [&](const auto& load) __attribute__((always_inline)) {
     P plane(load);
     TANDEM_UNROLL for (int i = 0; i < kWindow; ++i) {
       TANDEM_UNROLL for (int j = 0; j < kWindow; ++j) {
         typename I::Vector v = plane.to[i][j];
         if (H == Halves::Middle && (middle(i) || middle(j))) v = I::multiply(v, I::set(middle(i) && middle(j) ? 0.25f : 0.5f));
-        float* to = points + (i * kWindow + j) * step;
-        I::store(to, v);
-        __builtin_prefetch(to + kFetchAhead, 1);  // stores that miss wait for each other
+        I::store(points + (i * kWindow + j) * step, v);
       }
     }
   };
   int64_t c = 0;
   for (; c + I::kLanes <= count; c += I::kLanes, points += I::kLanes)
-    vectors([&](int i) __attribute__((always_inline)) {
-      constexpr int S = Line::kFrom;
-      if (kAheadPixels && i / S >= S - 2 && i % S >= S - 2) __builtin_prefetch(from[i] + c + kAheadPixels * count);
-      return I::load(from[i] + c);
-    });
+    vectors([&](int i) __attribute__((always_inline)) { return I::load(from[i] + c); });
   if (c == count) return;
   const auto rest = I::mask(static_cast<int>(count - c));
   vectors([&](int i) __attribute__((always_inline)) { return I::load(from[i] + c, rest); });

@@ -1,6 +1,7 @@
 #include "winograd_grid.hpp"
 
 #include <algorithm>
+#include <span>
 
 #include "base/text.hpp"
 #include "tile_table.hpp"
@@ -9,7 +10,7 @@ namespace tandem::cpu {
 namespace {
 
 constexpr int64_t kFewestChannels = 16;  // in and out: with less, transforms cost more than they save
-constexpr double kWorthwhile = 1.25;     // times as many multiplications without the transforms
+constexpr double kTransform = 4;         // multiplications that transforming one number costs as much as, measured
 
 // Along one axis: how often a tap meets an element.
 int64_t meetings(const ConvAxis& a) {
@@ -48,6 +49,8 @@ WindowPixels<Size>::WindowPixels(const WinogradGrid& grid, const ImageSteps& ste
     : batch_(grid.batch_),
       canvas_images_(grid.images()),
       canvas_step_(grid.images() * steps.batch),
+      down_step_(steps.axes[1]),
+      across_step_(steps.axes[2]),
       down_(lines(grid.axes_[0], steps.axes[1], steps.batch, grid.axes_[1].images)),
       across_(lines(grid.axes_[1], steps.axes[2], steps.batch, 1)) {}
 
@@ -61,6 +64,10 @@ auto WindowPixels<Size>::lines(const WinogradGrid::Axis& axis, int64_t step, int
     const int64_t image = std::min(i / axis.out, axis.images - 1), at = i - image * axis.out - (kInputs ? axis.low : 0);
     const bool inside = at >= 0 && at < (kInputs ? axis.in : axis.out);
     all.push_back(inside ? Line{image * images, image * images * image_step + at * step} : Line{kNone, 0});
+  }
+  for (size_t i = 0; i + Size <= all.size(); ++i) {
+    const auto own = std::span(all).subspan(i, Size);
+    all[i].whole = std::ranges::all_of(own, [&](const Line& l) { return l.image != kNone && l.image == own[0].image; });
   }
   return all;
 }
@@ -80,9 +87,12 @@ bool winograd_takes(const Conv& conv, DType operands, DType result, std::string&
     refusal = cat("too few channels, ", conv.channels, " to ", conv.filters, "; it takes ", kFewestChannels, " and more");
   if (!refusal.empty()) return false;
   const int64_t windows = WinogradGrid(conv).windows();
-  const double needed = static_cast<double>(conv.batch * meetings(height)) * static_cast<double>(meetings(width));
-  if (windows < kFewestWindows || needed < kWorthwhile * static_cast<double>(windows * kPoints))  // also what is empty
-    refusal = cat("too little to gain, ", windows, " windows of ", kPoints, " for ", needed, " multiplications");
+  const auto direct = static_cast<double>(conv.batch * meetings(height) * meetings(width));
+  const double transforms = kTransform / static_cast<double>(conv.channels) + kTransform / static_cast<double>(conv.filters);
+  const double ours = static_cast<double>(windows * kPoints) * (1 + transforms);
+  if (windows < kFewestWindows || direct < ours)  // also what is empty
+    refusal =
+        cat("too little to gain, ", windows, " windows that cost ", ours, " multiplications a channel and filter instead of ", direct);
   return refusal.empty();
 }
 

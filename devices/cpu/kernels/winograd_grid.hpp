@@ -59,6 +59,12 @@ template <int64_t Size> class WindowPixels {
     T* canvas = tensor + w.canvas * canvas_step_;
     const int64_t images = batch_ - w.canvas * canvas_images_;
     const Line *down = down_.data() + kOutputs * w.row, *across = across_.data() + kOutputs * w.column;
+    if (down->whole && across->whole && down->image + across->image < images) {  // most are
+      T* first = canvas + down->offset + across->offset;
+      for (int64_t i = 0; i < Size; ++i)
+        for (int64_t j = 0; j < Size; ++j) at[i * Size + j] = first + i * down_step_ + j * across_step_;
+      return;
+    }
     for (int64_t i = 0; i < Size; ++i)
       for (int64_t j = 0; j < Size; ++j)
         at[i * Size + j] = down[i].image + across[j].image < images ? canvas + down[i].offset + across[j].offset : outside;
@@ -67,11 +73,12 @@ template <int64_t Size> class WindowPixels {
  private:
   struct Line {
     int64_t image, offset;  // which image of the canvas, and where from its start; kNone: in none
+    bool whole = false;     // a window that begins here lies in this image
   };
   static constexpr int64_t kNone = INT64_MAX / 4;
   static std::vector<Line> lines(const WinogradGrid::Axis& axis, int64_t step, int64_t image_step, int64_t images);
 
-  int64_t batch_, canvas_images_, canvas_step_;
+  int64_t batch_, canvas_images_, canvas_step_, down_step_, across_step_;
   std::vector<Line> down_, across_;
 };
 using WindowInputs = WindowPixels<kWindow>;
