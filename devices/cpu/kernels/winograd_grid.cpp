@@ -87,7 +87,7 @@ bool winograd_takes(const Conv& conv, DType operands, DType result, std::string&
     refusal = cat("too few channels, ", conv.channels, " to ", conv.filters, "; it takes ", kFewestChannels, " and more");
   if (!refusal.empty()) return false;
   const int64_t windows = WinogradGrid(conv).windows();
-  const auto direct = static_cast<double>(conv.batch * meetings(height) * meetings(width));
+  const double direct = static_cast<double>(conv.batch) * static_cast<double>(meetings(height)) * static_cast<double>(meetings(width));
   const double transforms = kTransform / static_cast<double>(conv.channels) + kTransform / static_cast<double>(conv.filters);
   const double ours = static_cast<double>(windows * kPoints) * (1 + transforms);
   if (windows < kFewestWindows || direct < ours)  // also what is empty
