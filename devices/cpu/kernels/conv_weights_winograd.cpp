@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kBlockFloats = 96 * 1024;     // of a block's windows: with the sums they stay in the second-level cache
 constexpr int64_t kCut = 64;                    // channels and filters that are summed at a time
-constexpr int64_t kPartialFloats = 256 * 1024;  // of all partial sums together
+constexpr int64_t kPartialFloats = 320 * 1024;  // of all partial sums together: 8 of 64 channels and filters
 constexpr int64_t kWantedChunks = 16;
 
 class ConvWeightsWinograd final : public CpuProgram {
