@@ -194,6 +194,9 @@ std::vector<Case> all_cases() {
   add_conv(c, "resnet", 64, 16, 32, 32, 3, 1, true);
   add_conv(c, "resnet", 64, 16, 32, 64, 3, 2, true);
   add_conv(c, "resnet", 64, 8, 64, 64, 3, 1, true);
+  add_conv(c, "deep", 8, 28, 128, 128, 3, 1, true);
+  add_conv(c, "deep", 8, 14, 256, 256, 3, 1, true);
+  add_conv(c, "deep", 8, 7, 512, 512, 3, 1, true);
   add_conv(c, "resnet", 64, 32, 16, 32, 1, 2, true);
   add_conv(c, "resnet", 64, 16, 32, 64, 1, 2, true);
   return c;
