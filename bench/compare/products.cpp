@@ -3,6 +3,7 @@
 // TANDEM_COMPARE_BLIS and TANDEM_COMPARE_DNNL may name their files.
 #include <dlfcn.h>
 #include <immintrin.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #include <algorithm>
@@ -62,12 +63,31 @@ const ir::OpDef& row(const std::string& name) {
   return table.at(name);
 }
 
+// Memory as the engine has it: in huge pages, so that it does not depend on the run which lines share a set of a cache.
+class Block {
+ public:
+  explicit Block(size_t bytes) {
+    constexpr size_t kHugePage = size_t{2} << 20;
+    void* p = nullptr;
+    if (posix_memalign(&p, kHugePage, bytes) != 0) resource_error("compare_products: no memory for ", bytes, " bytes");
+    madvise(p, bytes, MADV_HUGEPAGE);
+    start_.reset(p);
+  }
+  float* floats() const { return static_cast<float*>(start_.get()); }
+
+ private:
+  struct Free {
+    void operator()(void* p) const { std::free(p); }
+  };
+  std::unique_ptr<void, Free> start_;
+};
+
 // One kernel and its memory.
 struct Case {
   std::string name;
   codegen::Kernel kernel;
   double flops;
-  std::vector<std::vector<float>> data;  // inputs, output
+  std::vector<Block> data;  // inputs, output
   std::vector<float*> pointers;
   int64_t m = 0, n = 0, k = 0, batches = 1;  // of a matmul
   bool transpose_x = false, transpose_y = false;
@@ -79,7 +99,6 @@ Case make_case(std::string name, const std::string& op, const ir::Attrs& attrs, 
   c.flops = flops;
   std::vector<ir::TensorType> types;
   std::vector<Operand> in;
-  std::mt19937 random(1);
   for (const Shape& s : shapes) {
     types.push_back({DType::F32, to_dims(s)});
     in.push_back(Operand::dense(DType::F32, s));
@@ -87,14 +106,20 @@ Case make_case(std::string name, const std::string& op, const ir::Attrs& attrs, 
   const ir::Attrs all = ir::complete_attrs(row(op), attrs);
   const auto out = ir::infer(row(op), types, all);
   c.kernel = codegen::make_kernel(row(op), all, types, out, {}, in);
-  in.push_back(c.kernel.out[0]);
-  for (const Operand& o : in) {
-    c.data.emplace_back(static_cast<size_t>(element_count(o.shape)) + 16);
-    for (float& x : c.data.back()) x = std::uniform_real_distribution<float>(-1, 1)(random);
-    void* p = c.data.back().data();
-    c.pointers.push_back(reinterpret_cast<float*>((reinterpret_cast<uintptr_t>(p) + 63) / 64 * 64));
-  }
   return c;
+}
+
+// Numbers for all operands and a place for the result.
+void fill(Case& c) {
+  std::mt19937 random(1);
+  std::vector<Operand> all = c.kernel.in;
+  all.push_back(c.kernel.out[0]);
+  for (const Operand& o : all) {
+    const int64_t count = element_count(o.shape);
+    float* at = c.data.emplace_back(static_cast<size_t>(count) * sizeof(float)).floats();
+    for (int64_t i = 0; i < count; ++i) at[i] = std::uniform_real_distribution<float>(-1, 1)(random);
+    c.pointers.push_back(at);
+  }
 }
 
 Case matmul(const std::string& what, int64_t m, int64_t k, int64_t n, const char* way = "NN", int64_t batches = 1) {
@@ -169,6 +194,9 @@ std::vector<Case> all_cases() {
   add_conv(c, "resnet", 64, 16, 32, 32, 3, 1, true);
   add_conv(c, "resnet", 64, 16, 32, 64, 3, 2, true);
   add_conv(c, "resnet", 64, 8, 64, 64, 3, 1, true);
+  add_conv(c, "deep", 8, 28, 128, 128, 3, 1, true);
+  add_conv(c, "deep", 8, 14, 256, 256, 3, 1, true);
+  add_conv(c, "deep", 8, 7, 512, 512, 3, 1, true);
   add_conv(c, "resnet", 64, 32, 16, 32, 1, 2, true);
   add_conv(c, "resnet", 64, 16, 32, 64, 1, 2, true);
   return c;
@@ -197,19 +225,19 @@ class Comparison {
   void print(Case& c, double peak, const std::string& only) {
     std::vector<Runner> runners;
     std::vector<std::shared_ptr<const cpu::CpuProgram>> programs;
+    std::vector<Block> scratch;
     for (const cpu::KernelEntry& entry : cpu::kernel_list()) {
       if (!std::strncmp(entry.name, "linalg", 6) || !std::strncmp(entry.name, "host", 4)) continue;
       if (!std::strncmp(entry.name, "generated", 9) && c.flops > 4e7 && !programs.empty()) continue;
       std::string refusal;
       auto program = entry.make(c.kernel, tools_, refusal);
       if (!program) continue;
-      scratch_.resize(std::max(scratch_.size(), program->scratch_bytes() / 64 + 2));
       programs.push_back(program);
+      scratch.emplace_back(program->scratch_bytes() + 1);
       for (ThreadPool* pool : {&one_, &two_})
-        runners.push_back({cat(program->kernel_name(), "*", pool->threads()), [this, &c, pool, p = program.get()] {
+        runners.push_back({cat(program->kernel_name(), "*", pool->threads()), [&c, pool, p = program.get(), at = scratch.back().floats()] {
                              std::vector<void*> pointers(c.pointers.begin(), c.pointers.end());
-                             const auto at = (reinterpret_cast<uintptr_t>(scratch_.data()) + 63) / 64 * 64;
-                             p->run({pointers.data(), reinterpret_cast<void*>(at)}, *pool);
+                             p->run({pointers.data(), at}, *pool);
                            }});
     }
     if (c.m) add_libraries(c, runners);
@@ -263,10 +291,6 @@ class Comparison {
   cpu::CodeCache cache_{env::cache_dir()};
   ThreadPool one_{1}, two_{2};
   cpu::Toolbox tools_{cpu::host_target(env::get("TANDEM_CPU_ISA")), cache_, 2};
-  struct alignas(64) Line {
-    char bytes[64];
-  };
-  std::vector<Line> scratch_;
 };
 
 }  // namespace
@@ -279,5 +303,9 @@ int main(int argc, char** argv) {
   std::printf("GFLOP/s, and of the peak; one core's peak is %.1f\n", peak * 1e-9);
   tandem::Comparison comparison;
   for (tandem::Case& c : tandem::all_cases())
-    if (c.name.find(filter) != std::string::npos) comparison.print(c, peak, only);
+    if (c.name.find(filter) != std::string::npos) {
+      tandem::fill(c);
+      comparison.print(c, peak, only);
+      c.data.clear();
+    }
 }

@@ -8,7 +8,9 @@ std::span<const KernelEntry> kernel_list() {
       // clang-format off: one line each
       {"gemm/tiles", make_gemm_tiles},
       {"gemm/openblas", make_gemm_openblas},
+      {"conv/winograd", make_conv_winograd},
       {"conv/tiles", make_conv_forward},
+      {"conv_weights/winograd", make_conv_weights_winograd},
       {"conv_weights/tiles", make_conv_weights},
       {"attention/tiles", make_attention_parts, keeps_attention_parts},
       {"attention_gradient/tiles", make_attention_gradient, keeps_attention_gradient},

@@ -1,6 +1,7 @@
 #include "llvm_emit_values.hpp"
 
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/IntrinsicsX86.h>
 
 #include <unordered_map>
 
@@ -191,9 +192,42 @@ Value* LaneValues::float_primitive(Prim p, const std::vector<Value*>& in, DType 
     case Prim::Trunc: return b_.CreateUnaryIntrinsic(Intrinsic::trunc, a);
     case Prim::Round: return b_.CreateUnaryIntrinsic(Intrinsic::roundeven, a);
     case Prim::Sqrt: return b_.CreateUnaryIntrinsic(Intrinsic::sqrt, a);
+    case Prim::Exp: return t == DType::F64 ? vector_math(p, in, t) : exp(a);
     case Prim::LGamma: return lane_by_lane("tandem_lgamma", a, t);
     default: return vector_math(p, in, t);
   }
+}
+
+// float32, as in kernels/vector_math.hpp and with the same bits. A call of libmvec would take twice as long and save all registers.
+Value* LaneValues::exp(Value* x) {
+  const auto number = [&](double c) { return llvm::ConstantFP::get(x->getType(), c); };
+  const auto fma = [&](Value* a, Value* b, Value* c) { return b_.CreateIntrinsic(Intrinsic::fma, {x->getType()}, {a, b, c}); };
+  // Beyond these bounds the results are 0 and infinity. A NaN is not less than anything, and stays.
+  x = b_.CreateSelect(b_.CreateFCmpOLT(x, number(-104)), number(-104), x);
+  x = b_.CreateSelect(b_.CreateFCmpOGT(x, number(89)), number(89), x);
+  Value* n = b_.CreateUnaryIntrinsic(Intrinsic::roundeven, b_.CreateFMul(x, number(1.44269504f)));
+  Value* r = fma(n, number(2.12194440e-4f), fma(n, number(-0.693359375f), x));
+  Value* p = number(0.000198910304f);
+  for (const float c : {0.00139336858f, 0.00833331048f, 0.041666463f, 0.166666672f, 0.5f}) p = fma(p, r, number(c));
+  return times_power_of_two(b_.CreateFAdd(fma(p, b_.CreateFMul(r, r), r), number(1)), n);
+}
+
+// v 2^n, rounded once, for v near 1 and whole numbers n from -150 to 128.
+Value* LaneValues::times_power_of_two(Value* v, Value* n) {
+  const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(v->getType());
+  if (target_.wide && vector && vector->getNumElements() == 16) {
+    Value* all = llvm::ConstantInt::get(b_.getInt16Ty(), 0xffff);
+    return b_.CreateIntrinsic(Intrinsic::x86_avx512_mask_scalef_ps_512, {}, {v, n, v, all, b_.getInt32(4)});  // 4: the rounding of others
+  }
+  // By two powers, because one would not be a normal number. A sum with 1.5 2^23 has n in its lowest bits; of a NaN it has anything.
+  Type* bits = v->getType()->getWithNewType(b_.getInt32Ty());
+  constexpr double kMagic = 12582912;
+  constexpr uint64_t kMagicBits = 0x4b400000;
+  Value* whole = b_.CreateBitCast(b_.CreateFAdd(n, llvm::ConstantFP::get(n->getType(), kMagic)), bits);
+  whole = b_.CreateSub(whole, like(whole, kMagicBits));
+  Value* half = b_.CreateAShr(whole, like(whole, 1));
+  const auto power = [&](Value* e) { return b_.CreateBitCast(b_.CreateShl(b_.CreateAdd(e, like(e, 127)), like(e, 23)), v->getType()); };
+  return b_.CreateFMul(b_.CreateFMul(v, power(half)), power(b_.CreateSub(whole, half)));
 }
 
 // glibc's libmvec, in whole registers; a single value goes through the same function, so that it gets the same bits.

@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -44,10 +45,10 @@ class TemporaryFolder {
   std::string path_;
 };
 
-// exp(x) + x: has constants, a call to a vector function and a tail.
+// log(x + 1) + x: has constants, a call to a vector function and a tail.
 ir::Loops sample_loops() {
   const ir::Scalar x = ir::load(0, DType::F32, {ir::axis(0)});
-  return {.extents = {37}, .results = {ir::exp(x) + x * 3.25}};
+  return {.extents = {37}, .results = {ir::log(x + 1) + x * 3.25}};
 }
 
 std::vector<char> sample_object() {
@@ -73,7 +74,7 @@ void expect_works(const cpu::Code& code) {
   const codegen::Kernel k = kernel_of(sample_loops(), in);
   void* pointers[] = {x.data(), y.data()};
   reinterpret_cast<cpu::KernelFunction>(code.entry())(pointers, k.stages[0].params.data(), 0, 1, 0, 37);
-  for (size_t i = 0; i < y.size(); ++i) EXPECT_NEAR(y[i], std::exp(x[i]) + x[i] * 3.25f, 1e-3f * y[i]);
+  for (size_t i = 0; i < y.size(); ++i) EXPECT_NEAR(y[i], std::log(x[i] + 1) + x[i] * 3.25f, 1e-3f * y[i]);
 }
 
 void build_sample(std::vector<char>& object) { object = sample_object(); }
@@ -272,6 +273,44 @@ TEST(Generated, RunsWithAvx2) {
     program->run(
         {pointers.data(), scratch.data() + codegen::kAlignment - reinterpret_cast<uintptr_t>(scratch.data()) % codegen::kAlignment}, pool);
     for (size_t i = 0; i < out.size(); ++i) EXPECT_TRUE(near(out[i], expected[i], r.allowed[i])) << "seed " << seed;
+  }
+}
+
+// Near the true value everywhere, and the same bits in vectors of either width.
+TEST(Generated, ExpOfEveryMagnitude) {
+  std::vector<float> values{0,    -0.0f,   88.72f,  88.73f, 89,     200,   1e30f,  INFINITY,  -87.3f, -87.4f,
+                            -100, -103.9f, -104.1f, -200,   -1e30f, 1e-9f, -1e-9f, -INFINITY, NAN};
+  for (float x = -105; x < 90; x += 0.00917f) values.push_back(x);
+  const auto count = static_cast<int64_t>(values.size());
+  std::vector<HostTensor> in{dense(DType::F32, {count})};
+  std::memcpy(in[0].bytes.data(), values.data(), values.size() * sizeof(float));
+  const auto run = [&](const std::string& isa, const ir::Loops& loops) {
+    CodeCache cache("");
+    cpu::Toolbox tools{cpu::host_target(isa), cache};
+    ThreadPool pool(1);
+    const codegen::Kernel k = kernel_of(loops, in);
+    std::string refusal;
+    const auto program = cpu::make_generated(k, tools, refusal);
+    std::vector<HostTensor> out = outputs_of(k);
+    void* pointers[] = {in[0].data(), out[0].data()};
+    std::vector<std::byte> scratch(program->scratch_bytes() + 1);
+    program->run({pointers, scratch.data()}, pool);
+    std::vector<float> results(out[0].bytes.size() / sizeof(float));
+    std::memcpy(results.data(), out[0].bytes.data(), out[0].bytes.size());
+    return results;
+  };
+  const auto each = [](const std::vector<ir::Scalar>& at) { return ir::exp(ir::load(0, DType::F32, at)); };
+  const std::vector<float> y = run("native", {.extents = {count}, .results = {each({ir::axis(0)})}});
+  const std::vector<float> narrow = run("avx2", {.extents = {count}, .results = {each({ir::axis(0)})}});
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (std::isnan(values[i])) {
+      EXPECT_TRUE(std::isnan(y[i]) && std::isnan(narrow[i]));
+      continue;
+    }
+    const auto exact = static_cast<float>(std::exp(static_cast<double>(values[i])));
+    EXPECT_TRUE(y[i] == exact || y[i] == std::nextafter(exact, 0.0f) || y[i] == std::nextafter(exact, INFINITY))
+        << "exp(" << values[i] << ") gave " << y[i] << ", not " << exact;
+    EXPECT_EQ(y[i], narrow[i]) << "exp(" << values[i] << ")";
   }
 }
 

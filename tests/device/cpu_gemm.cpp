@@ -106,6 +106,7 @@ TEST_P(Gemm, Batches) {
   check({f({6, 40, 300}), f({300})});
   check({f({300}), f({6, 300, 40})});
   check({f({64, 40, 20}), f({64, 20, 30})});
+  check({f({3, 200, 64}), f({3, 150, 64})}, false, true);  // several blocks of each, below each other and side by side
 }
 
 TEST_P(Gemm, BlocksCoverEverything) {

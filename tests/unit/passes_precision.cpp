@@ -125,7 +125,9 @@ TEST(Precision, MovementIsOfHalves) {
     return std::vector{h.matmul(w.transpose({1, 0}), y.reshape({2, 3, 8}).transpose({0, 2, 1}))};
   });
   for (const ir::Node& n : g.nodes)
-    if (n.op->name == "transpose" || n.op->name == "reshape") EXPECT_EQ(n.types[0].dtype, DType::BF16) << ir::print(g);
+    if (n.op->name == "transpose" || n.op->name == "reshape") {
+      EXPECT_EQ(n.types[0].dtype, DType::BF16) << ir::print(g);
+    }
 }
 
 TEST(Precision, AWeightIsCastOnce) {

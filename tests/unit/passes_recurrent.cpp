@@ -45,9 +45,10 @@ TEST_P(RecurrentRow, TheGradientRunsTheSequenceOnce) {
 
 TEST_P(RecurrentRow, NothingIsKeptWithoutAGradient) {
   const Graph g = run_pipeline(table(), training_step(GetParam(), false), keeps);
-  for (const ir::Node& n : g.nodes) {
-    if (n.op->name == GetParam()) EXPECT_FALSE(n.attrs.get<bool>("keep")) << ir::print(g);
-  }
+  for (const ir::Node& n : g.nodes)
+    if (n.op->name == GetParam()) {
+      EXPECT_FALSE(n.attrs.get<bool>("keep")) << ir::print(g);
+    }
 }
 
 TEST_P(RecurrentRow, KeptAndExpandedAgree) {

@@ -6,6 +6,7 @@
 
 #include "base/text.hpp"
 #include "conv_image.hpp"
+#include "conv_kernel.hpp"
 #include "cpu_program.hpp"
 #include "epilogue.hpp"
 #include "scratch.hpp"
@@ -134,10 +135,7 @@ class ConvForward final : public CpuProgram {
       const void* start = pack_.element(w, z * w_.axes[0] + y * w_.axes[1] + x * w_.axes[2]);
       float* out = to + tap * units_ * conv_.filters;
       if (pack_) return pack_.block(start, w_.channel, w_.filter, conv_.filters, conv_.channels, out, conv_.filters);
-      const auto* from = static_cast<const float*>(start);
-      if (w_.channel == 1) return tiles_.set().transpose(from, w_.filter, conv_.filters, conv_.channels, out, conv_.filters);
-      for (int64_t c = 0; c < conv_.channels; ++c)
-        for (int64_t f = 0; f < conv_.filters; ++f) out[c * conv_.filters + f] = from[c * w_.channel + f * w_.filter];
+      copy_tap(tiles_.set(), static_cast<const float*>(start), w_, conv_.channels, conv_.filters, out);
     });
   }
 

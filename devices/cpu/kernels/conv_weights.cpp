@@ -5,8 +5,8 @@
 
 #include "base/text.hpp"
 #include "conv_image.hpp"
+#include "conv_partial.hpp"
 #include "cpu_program.hpp"
-#include "epilogue.hpp"
 #include "scratch.hpp"
 #include "tile_table.hpp"
 
@@ -18,7 +18,6 @@ constexpr int64_t kGroupFloats = 96 * 1024;     // of image and gradient that on
 constexpr int64_t kPartialFloats = 256 * 1024;  // of all partial sums together
 constexpr int64_t kWantedChunks = 16;
 constexpr int64_t kTrimFromChannels = 8;
-constexpr int64_t kSumRows = 64;  // that a chunk of the last sum has
 
 // Which of the outputs of a phase, by index, a tap meets inside the image.
 struct Met {
@@ -89,37 +88,22 @@ class ConvWeights final : public CpuProgram {
         g_own_(image_steps(kernel.in[1])),
         g_(pack_ ? copied_gradient() : g_own_),
         image_(conv, x_, read_, units_.rows, pack_),
-        inputs_(kernel.in.size()),
-        rows_(conv.taps() * conv.channels) {
+        rows_(conv.taps() * conv.channels),
+        partial_(kernel, cut_.parts, rows_, conv.filters, tools) {
     make_segments();
-    if (kernel.end) epilogue_ = Epilogue(kernel, conv.filters, tools);
     const int64_t gradient_floats = pack_ ? g_.batch : 0;
     scratch_ = WorkerScratch(static_cast<size_t>(units_.group * (image_.copy_floats() + gradient_floats)) * sizeof(float), tools.threads);
   }
   std::string_view kernel_name() const override { return "conv_weights/tiles"; }
-  size_t scratch_bytes() const override { return partial_bytes() + scratch_.bytes(); }
+  size_t scratch_bytes() const override { return partial_.scratch_bytes() + scratch_.bytes(); }
 
   void run(const device::LaunchArgs& args, ThreadPool& pool) const override {
-    auto* out = static_cast<float*>(args.pointers[inputs_]);
-    float* partial = in_place() ? out : static_cast<float*>(args.scratch);
     const int64_t each = cut_.rows * cut_.columns;
-    pool.run(cut_.parts * each, [&](int64_t i) { part(args, i / each, i % each / cut_.columns, i % cut_.columns, partial); });
-    if (in_place()) return;
-    pool.run(parts(rows_, kSumRows), [&](int64_t i) {
-      const int64_t row0 = i * kSumRows, row1 = std::min(rows_, row0 + kSumRows);
-      float* sum = epilogue_ ? partial : out;
-      add_parts(partial, row0 * conv_.filters, row1 * conv_.filters, sum);
-      if (epilogue_) epilogue_.run(args, sum + row0 * conv_.filters, row0, row1, 0, conv_.filters);
-    });
+    pool.run(cut_.parts * each, [&](int64_t i) { part(args, i / each, i % each / cut_.columns, i % cut_.columns); });
+    partial_.finish(args, pool);
   }
 
  private:
-  bool in_place() const { return cut_.parts == 1 && !epilogue_; }
-  int64_t weight_floats() const { return rows_ * conv_.filters; }
-  size_t partial_bytes() const {
-    return in_place() ? 0 : codegen::align_up(static_cast<size_t>(cut_.parts * weight_floats()) * sizeof(float));
-  }
-
   // Where the copy of a group's gradients lies that is made when they have 16 bits: rows of whole units, one unit after the other.
   ImageSteps copied_gradient() const {
     const int64_t row = conv_.axes[2].out * conv_.filters;
@@ -180,10 +164,10 @@ class ConvWeights final : public CpuProgram {
   }
 
   // One part of the sum for one cut of the rows (a row of taps, or all) and columns of the result.
-  void part(const device::LaunchArgs& args, int64_t index, int64_t row_cut, int64_t column_cut, float* partial) const {
+  void part(const device::LaunchArgs& args, int64_t index, int64_t row_cut, int64_t column_cut) const {
     const int64_t column0 = column_cut * cut_.columns_each, columns = std::min(cut_.columns_each, conv_.filters - column0);
     const int64_t rows = rows_ / cut_.rows, row0 = row_cut * rows;
-    float* result = partial + index * weight_floats() + column0;
+    float* result = partial_.part(args, index) + column0;
     for (int64_t r = row0; r < row0 + rows; ++r) std::fill_n(result + r * conv_.filters, columns, 0.0f);
     const int64_t begin = index * cut_.groups_per_part * units_.group,
                   end = std::min(units_.count, begin + cut_.groups_per_part * units_.group);
@@ -201,7 +185,7 @@ class ConvWeights final : public CpuProgram {
     const void* images = pack_.element(args.pointers[0], image * x_.batch);
     const void* gradients = pack_.element(args.pointers[1], image * g_own_.batch + depth * g_own_.axes[0] + column0);
     const Reach rows = reach(read_[1], row0, row1);
-    auto* copies = static_cast<float*>(scratch_.mine(static_cast<char*>(args.scratch) + partial_bytes()));
+    auto* copies = static_cast<float*>(scratch_.mine(static_cast<char*>(args.scratch) + partial_.scratch_bytes()));
     const float* x = nullptr;
     for (int64_t u = count; u-- > 0;)  // the first is the one to go on from
       x = image_.start(pack_.element(images, u * x_.batch), d, plane, rows, copies + u * image_.copy_floats());
@@ -235,41 +219,17 @@ class ConvWeights final : public CpuProgram {
   // All taps of one row of the kernel. `a` is at the start of an image row, `b` of a gradient's.
   void add_tap_row(const float* a, const float* b, const Segment* segments, int64_t count, int64_t columns, float* result) const {
     for (const TapRun& run : tap_runs_)
-      add_rows({.a = a + run.a,
-                .b = b + run.b,
-                .a_step = run.a_step,
-                .b_step = run.b_step,
-                .segments = segments,
-                .segment_count = count,
-                .length = run.outputs,
-                .c = result + run.kernel * conv_.channels * conv_.filters,
-                .c_step = conv_.filters,
-                .accumulate = true},
-               run.count * conv_.channels, columns);
-  }
-
-  void add_rows(Tile t, int64_t rows, int64_t columns) const {
-    const Tile start = t;
-    for (int64_t f = 0; f < columns;) {
-      const int vectors = tiles_.vectors(columns - f, 2);
-      t.b = start.b + f;
-      t.last = tiles_.last(columns - f, vectors);
-      for_even_parts(rows, tiles_.most_rows(vectors), [&](int64_t row, int64_t height) {
-        t.a = start.a + row;
-        t.c = start.c + row * t.c_step + f;
-        tiles_.run(height, vectors, t);
-      });
-      f += vectors * tiles_.set().lanes;
-    }
-  }
-
-  // In the order of the parts; `to` may be the first of them.
-  void add_parts(const float* partial, int64_t begin, int64_t end, float* to) const {
-    if (to != partial) std::copy(partial + begin, partial + end, to + begin);
-    for (int64_t p = 1; p < cut_.parts; ++p) {
-      const float* from = partial + p * weight_floats();
-      for (int64_t i = begin; i < end; ++i) to[i] += from[i];
-    }
+      tiles_.cover({.a = a + run.a,
+                    .b = b + run.b,
+                    .a_step = run.a_step,
+                    .b_step = run.b_step,
+                    .segments = segments,
+                    .segment_count = count,
+                    .length = run.outputs,
+                    .c = result + run.kernel * conv_.channels * conv_.filters,
+                    .c_step = conv_.filters,
+                    .accumulate = true},
+                   run.count * conv_.channels, columns, 1, 1, 2);
   }
 
   Conv conv_;
@@ -280,8 +240,8 @@ class ConvWeights final : public CpuProgram {
   Cut cut_;
   ImageSteps x_, g_own_, g_;  // g_: where the tiles read it
   ConvImage image_;
-  size_t inputs_;
   int64_t rows_;  // of the result: taps x channels
+  PartialKernels partial_;
   // Taps along the width as a tile's rows, and the outputs along the width that they are summed over.
   struct TapRun {
     int64_t kernel, count, outputs;
@@ -289,7 +249,6 @@ class ConvWeights final : public CpuProgram {
   };
   std::vector<TapRun> tap_runs_;
   std::vector<std::vector<TapRows>> tap_rows_;  // [phase of the rows][tap]
-  Epilogue epilogue_;
   WorkerScratch scratch_;
 };
 

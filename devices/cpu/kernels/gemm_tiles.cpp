@@ -5,7 +5,9 @@
 // second-level cache, a panel of x's rows stays in the first, and the tile runs over both. An operand of float32 that lies well is not
 // packed when it would be used only a few times; one of 16 bits always is, which is where it becomes what the tiles take.
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <utility>
 
 #include "base/text.hpp"
 #include "cpu_program.hpp"
@@ -25,6 +27,7 @@ constexpr int64_t kWantedChunks = 16;    // as far as there is work: one that is
 constexpr int64_t kBlockRows = 256, kBlockColumns = 512, kBlockInner = 512;
 constexpr int64_t kPackFromRows = 192;         // of a block: with less, y is read where it lies
 constexpr int64_t kPackFromColumns = 64;       // likewise x
+constexpr int64_t kKeptFloats = 128 * 1024;    // of a packed y: half of a second-level cache
 constexpr int64_t kDirectFloats = 128 * 1024;  // of y that several panels of x meet in turn
 constexpr int64_t kSharedFloats = 64 * 1024;   // of y that several chunks may read, each for itself
 constexpr int64_t kCollidingStep = 1024;       // floats: rows at a multiple of it share few sets of the first cache
@@ -37,6 +40,7 @@ struct Cut {
   int64_t batches_per_chunk = 1;
   int vectors;  // of a tile, at the most
   bool pack_x, pack_y;
+  bool keep_y;  // a packed block of y spans the whole sum: who goes on in the same columns finds it packed
 };
 
 Cut cut(const Product& p, const HalfPack& pack) {
@@ -47,12 +51,14 @@ Cut cut(const Product& p, const HalfPack& pack) {
   const double all = p.work() * static_cast<double>(p.batches);
   const auto wanted = std::clamp<int64_t>(static_cast<int64_t>(all / kChunkWork), 1, kWantedChunks);
   int64_t row_cuts = parts(p.m, kBlockRows), column_cuts = parts(p.n, kBlockColumns);
+  const bool transposed = p.y.column_step != 1;  // packing y is dear
+  const auto keeps = [&](int64_t columns) { return transposed && p.k * columns <= kKeptFloats; };
   while (p.batches * row_cuts * column_cuts < wanted) {
     const int64_t rows = parts(p.m, row_cuts), columns = parts(p.n, column_cuts);
-    const bool transposed = p.y.column_step != 1;  // packing y is dear
-    if (columns >= 2 * width && (transposed || columns > rows || rows < 2 * height))
+    const bool kept = keeps(columns) && rows >= 4 * height;
+    if (columns >= 2 * width && (kept ? column_cuts == 1 : transposed || columns > rows || rows < 2 * height))
       column_cuts *= 2;
-    else if (rows >= (transposed ? 16 : 2) * height && (rows >= kBlockRows || p.k * columns <= kSharedFloats))
+    else if (rows >= (transposed && !kept ? 16 : 2) * height && (kept || rows >= kBlockRows || p.k * columns <= kSharedFloats))
       row_cuts *= 2;
     else
       break;
@@ -63,8 +69,11 @@ Cut cut(const Product& p, const HalfPack& pack) {
   c.column_count = parts(p.n, c.columns);
   const bool rows_collide = p.x.column_step == 1 && p.x.row_step % kCollidingStep == 0;
   c.pack_x = pack || (p.x.column_step != 1 && p.x.row_step != 1) || (rows_collide && c.columns >= kPackFromColumns);
-  c.pack_y = pack || p.y.column_step != 1 || c.rows >= kPackFromRows;
-  c.inner = round_up(parts(p.k, parts(p.k, c.pack_y || c.pack_x ? kBlockInner * pack.elements() : kDirectFloats / c.columns)), 4);
+  c.keep_y = keeps(c.columns);
+  c.pack_y = pack || transposed || c.keep_y || c.rows >= kPackFromRows;
+  const int64_t packed_inner = std::clamp(kKeptFloats / c.columns, kBlockInner, 2 * kBlockInner) * pack.elements();
+  const int64_t most_inner = c.keep_y ? p.k : c.pack_y || c.pack_x ? packed_inner : kDirectFloats / c.columns;
+  c.inner = round_up(parts(p.k, parts(p.k, most_inner)), 4);
   if (c.row_count * c.column_count == 1)
     c.batches_per_chunk = std::clamp<int64_t>(static_cast<int64_t>(kChunkWork / p.work()), 1, std::max<int64_t>(p.batches, 1));
   return c;
@@ -98,17 +107,37 @@ class TileGemm final : public CpuProgram {
 
   void run(const device::LaunchArgs& args, ThreadPool& pool) const override {
     const int64_t each = cut_.row_count * cut_.column_count;
+    Packed packed;
     if (each > 1) {
-      pool.run(p_.batches * each, [&](int64_t i) { block(args, i / each, i % each); });
+      pool.run(p_.batches * each, [&](int64_t i) { block(args, i / each, i % each, packed); });
       return;
     }
     pool.run(parts(p_.batches, cut_.batches_per_chunk), [&](int64_t i) {
       const int64_t begin = i * cut_.batches_per_chunk, end = std::min(p_.batches, begin + cut_.batches_per_chunk);
-      for (int64_t b = begin; b < end; ++b) block(args, b, 0);
+      for (int64_t b = begin; b < end; ++b) block(args, b, 0, packed);
     });
   }
 
  private:
+  // Which block of y lies packed in each thread's scratch memory, in one run.
+  class Packed {
+   public:
+    // Whether it is this one; from now on it is.
+    bool is(int64_t batch, int64_t column) {
+      const auto worker = static_cast<size_t>(ThreadPool::this_worker());
+      if (worker >= blocks_.size()) return false;
+      const Block wanted{batch, column};
+      return std::exchange(blocks_[worker], wanted) == wanted;
+    }
+
+   private:
+    struct Block {
+      int64_t batch = -1, column = -1;
+      bool operator==(const Block&) const = default;
+    };
+    std::array<Block, 64> blocks_;  // a thread beyond packs each time
+  };
+
   int vectors_at(int64_t columns_left) const { return tiles_.vectors(columns_left, cut_.vectors); }
 
   void pack_y(const void* from, int64_t columns, int64_t length, float* to) const {
@@ -167,8 +196,11 @@ class TileGemm final : public CpuProgram {
   }
   int64_t x_step() const { return most_units_ + kPanelGap; }
 
-  void block(const device::LaunchArgs& args, int64_t batch, int64_t index) const {
-    const int64_t row0 = index / cut_.column_count * cut_.rows, column0 = index % cut_.column_count * cut_.columns;
+  // With a packed y that is kept, blocks follow each other down the columns, so that a thread stays in its own. Otherwise along the rows:
+  // where two threads share the rows of a result, each fetches what the other writes.
+  void block(const device::LaunchArgs& args, int64_t batch, int64_t index, Packed& packed) const {
+    const int64_t row0 = (cut_.keep_y ? index % cut_.row_count : index / cut_.column_count) * cut_.rows;
+    const int64_t column0 = (cut_.keep_y ? index / cut_.row_count : index % cut_.column_count) * cut_.columns;
     const int64_t rows = std::min(cut_.rows, p_.m - row0), columns = std::min(cut_.columns, p_.n - column0);
     const void* x = pack_.element(args.pointers[p_.x_input], p_.offset(p_.x, batch) + row0 * p_.x.row_step);
     const void* y = pack_.element(args.pointers[p_.y_input], p_.offset(p_.y, batch) + column0 * p_.y.column_step);
@@ -181,7 +213,7 @@ class TileGemm final : public CpuProgram {
       const int64_t length = std::min(cut_.inner, p_.k - k);
       const void* y_block = pack_.element(y, k * p_.y.row_step);
       if (cut_.pack_y) {
-        pack_y(y_block, columns, length, scratch);
+        if (!cut_.keep_y || !packed.is(batch, column0)) pack_y(y_block, columns, length, scratch);
         y_block = scratch;
       }
       for_even_parts(rows, most_height_, [&](int64_t row, int64_t height) {

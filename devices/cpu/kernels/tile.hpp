@@ -13,6 +13,8 @@ struct Segment {
   int64_t a, b;  // elements from the start of the operands
 };
 
+inline constexpr Segment kWholeSegment{0, 0};  // for a sum that is one
+
 struct Tile {
   const float *a, *b;
   int64_t a_step;  // between the rows of a when k lies at steps of 1, else between its ks (see Rows)

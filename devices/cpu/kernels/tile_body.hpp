@@ -4,11 +4,10 @@
 #include <immintrin.h>
 
 #include "tile.hpp"
+#include "unroll.hpp"
 
 namespace tandem::cpu {
 namespace {
-
-#define TANDEM_UNROLL _Pragma("GCC unroll 32")
 
 template <class I, int H, int V, Rows R> void run_tile(const Tile& t) {
   using Vector = typename I::Vector;

@@ -42,6 +42,23 @@ class TileTable {
     return static_cast<int>(std::min<int64_t>(columns_left, vectors * set_.lanes) - (vectors - 1) * set_.lanes);
   }
 
+  // A whole product, `rows` by `columns`, from tiles of up to `most_vectors`: t is the first one. `a_row` lies between the rows of a;
+  // columns of b lie side by side within a tile, and `b_column` for each column further on in the next one.
+  void cover(Tile t, int64_t rows, int64_t columns, int64_t a_row, int64_t b_column, int most_vectors) const {
+    const Tile first = t;
+    for (int64_t f = 0; f < columns;) {
+      const int across = vectors(columns - f, most_vectors);
+      t.b = first.b + f * b_column;
+      t.last = last(columns - f, across);
+      for_even_parts(rows, most_rows(across), [&](int64_t row, int64_t height) {
+        t.a = first.a + row * a_row;
+        t.c = first.c + row * t.c_step + f;
+        run(height, across, t);
+      });
+      f += across * set_.lanes;
+    }
+  }
+
  private:
   const TileSet& set_;
   std::array<std::array<TileFunction, kMostTileRows + 1>, kMostVectors + 1> functions_{};
