@@ -1,7 +1,5 @@
 // What the examples share: digits as tensors, a check of what they promise, and how they end.
 #pragma once
-#include <sys/resource.h>
-
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -18,12 +16,6 @@ struct Set {
 inline Set digits(int64_t count, uint64_t seed) {
   const Digits d = draw_digits(count, seed);
   return {tandem::Tensor::from(d.images, {count, kPixels}), tandem::Tensor::from(d.labels, {count})};
-}
-
-inline double peak_mib() {  // of this process so far
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_maxrss) / 1024;
 }
 
 // Ends the program when an example does not do what it says.

@@ -1,6 +1,8 @@
 // Training on data that is large beside the model: from a file in a quarter of its size, and from arrays and a pipeline in little more
 // memory than the data itself.
 // An argument scales the size: 1 is 1,000,000 rows of 1000 numbers (4 GB), the default is 0.02.
+#include <sys/resource.h>
+
 #include <filesystem>
 #include <fstream>
 
@@ -13,6 +15,12 @@ using namespace examples;
 namespace {
 
 constexpr int64_t kColumns = 1000;
+
+double peak_mib() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) / 1024;
+}
 
 nn::Model yes_or_no() {
   const nn::Model model =

@@ -9,6 +9,8 @@
 
 #include <tandem/data.hpp>
 
+#include "temporary_folder.hpp"
+
 namespace tandem::data {
 
 inline std::vector<Element> all_of(Iterator& it) {
@@ -56,30 +58,16 @@ inline std::string error_of(const std::function<void()>& f) {
   return "";
 }
 
-// A folder that is gone after the test.
-class Folder {
+// Names of files as texts, and files with bytes in them.
+class Folder : public TemporaryFolder {
  public:
-  Folder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "tandem_data_XXXXXX").string();
-    if (!mkdtemp(pattern.data())) throw std::runtime_error("no temporary folder");
-    path_ = pattern;
-  }
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
+  std::string operator/(const std::string& name) const { return (path() / name).string(); }
   std::string write(const std::string& name, std::string_view bytes) const {
-    std::filesystem::create_directories((path_ / name).parent_path());
-    std::filesystem::remove(path_ / name);  // writing over a file can wait for the disk
-    std::ofstream(path_ / name, std::ios::binary) << bytes;
+    std::filesystem::create_directories((path() / name).parent_path());
+    std::filesystem::remove(path() / name);  // writing over a file can wait for the disk
+    std::ofstream(path() / name, std::ios::binary) << bytes;
     return *this / name;
   }
-
- private:
-  std::filesystem::path path_;
 };
 
 }  // namespace tandem::data

@@ -1,7 +1,6 @@
 // What the tests of files share: a folder of their own, patched bytes, and the text of the error that a call gives.
 #pragma once
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -11,31 +10,9 @@
 #include <tandem/error.hpp>
 
 #include "io/file.hpp"
+#include "temporary_folder.hpp"
 
 namespace tandem {
-
-// A new folder, removed with all that is in it.
-class TemporaryFolder {
- public:
-  TemporaryFolder() : path_(std::filesystem::temp_directory_path() / ("tandem_test_" + std::to_string(::getpid()) + "_" + counter())) {
-    std::filesystem::create_directories(path_);
-  }
-  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
-  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
-  const std::filesystem::path& path() const { return path_; }
-  size_t file_count() const {
-    size_t count = 0;
-    for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(path_)) ++count;
-    return count;
-  }
-
- private:
-  static std::string counter() {
-    static int count = 0;
-    return std::to_string(count++);
-  }
-  std::filesystem::path path_;
-};
 
 inline void write_file(const std::filesystem::path& path, io::ByteView bytes) {
   std::filesystem::remove(path);  // some file systems wait for the disk when one is cut to nothing and written again

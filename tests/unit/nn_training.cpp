@@ -1,8 +1,6 @@
 // Whole trainings: the same as Keras from the same weights, and what fit promises besides.
 #include <tandem/nn/training.hpp>
 
-#include <unistd.h>
-
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -11,6 +9,7 @@
 #include <tandem/ops.hpp>
 
 #include "nn_training_support.hpp"
+#include "temporary_folder.hpp"
 
 namespace tandem::nn {
 namespace {
@@ -236,37 +235,31 @@ TEST(Training, NaNEndsIt) {
   EXPECT_EQ(m.optimizer().iterations().value().item<int64_t>(), 3);
 }
 
-struct Folder {
-  std::filesystem::path path = std::filesystem::temp_directory_path() / ("tandem_training_" + std::to_string(getpid()));
-  Folder() { std::filesystem::create_directories(path); }
-  ~Folder() { std::filesystem::remove_all(path); }
-};
-
 TEST(Training, CsvAndCheckpoints) {
-  const Folder folder;
+  const TemporaryFolder folder;
   const Data d;
   const Model m = regression();
-  const History h = m.fit(
-      d.x, d.y,
-      {.epochs = 2,
-       .validation_split = 0.2,
-       .callbacks = {CSVLogger(folder.path / "log.csv"), ModelCheckpoint((folder.path / "m-{epoch:02d}-{val_loss:.1f}.keras").string()),
-                     ModelCheckpoint((folder.path / "best.weights.h5").string(), {.save_best_only = true, .save_weights_only = true})},
-       .verbose = 0});
-  std::ifstream in(folder.path / "log.csv");
+  const History h =
+      m.fit(d.x, d.y,
+            {.epochs = 2,
+             .validation_split = 0.2,
+             .callbacks = {CSVLogger(folder / "log.csv"), ModelCheckpoint((folder / "m-{epoch:02d}-{val_loss:.1f}.keras").string()),
+                           ModelCheckpoint((folder / "best.weights.h5").string(), {.save_best_only = true, .save_weights_only = true})},
+             .verbose = 0});
+  std::ifstream in(folder / "log.csv");
   std::string line;
   std::getline(in, line);
   EXPECT_EQ(line, "epoch,loss,mae,val_loss,val_mae\r");
   char name[64];
   std::snprintf(name, sizeof name, "m-02-%.1f.keras", h.values.at("val_loss")[1]);
-  const Model loaded = Model::load(folder.path / name);
+  const Model loaded = Model::load(folder / name);
   EXPECT_EQ(numbers(loaded), numbers(m));
-  EXPECT_TRUE(std::filesystem::exists(folder.path / "best.weights.h5"));
+  EXPECT_TRUE(std::filesystem::exists(folder / "best.weights.h5"));
 }
 
 // A fit that was cut in the middle of an epoch, in another process as it were, ends with the same bits as one that was not.
 TEST(Training, BackupsResumeExactly) {
-  const Folder folder;
+  const TemporaryFolder folder;
   const Data d;
   const auto options = [&](std::vector<Callback> callbacks) {
     return FitOptions{.batch_size = 8, .epochs = 3, .callbacks = std::move(callbacks), .verbose = 0};
@@ -279,18 +272,18 @@ TEST(Training, BackupsResumeExactly) {
   const auto cut = LambdaCallback({.on_batch_end = [](nn::Run& run) {
     if (run.epoch == 1 && run.step == 5) throw Cut();
   }});
-  EXPECT_THROW(first.fit(d.x, d.y, options({BackupAndRestore(folder.path / "backup", {.save_every_steps = 2}), cut})), Cut);
+  EXPECT_THROW(first.fit(d.x, d.y, options({BackupAndRestore(folder / "backup", {.save_every_steps = 2}), cut})), Cut);
   const Model second = regression();
-  const History rest = second.fit(d.x, d.y, options({BackupAndRestore(folder.path / "backup", {.save_every_steps = 2})}));
+  const History rest = second.fit(d.x, d.y, options({BackupAndRestore(folder / "backup", {.save_every_steps = 2})}));
   EXPECT_EQ(rest.epochs, (std::vector<int64_t>{1, 2}));
   EXPECT_EQ(numbers(second), numbers(whole));
   EXPECT_DOUBLE_EQ(rest.values.at("loss")[0], all.values.at("loss")[1]);
-  EXPECT_FALSE(std::filesystem::exists(folder.path / "backup"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "backup"));
 }
 
 // The same with layers that draw random numbers, after whole epochs.
 TEST(Training, BackupsKeepRandomNumbers) {
-  const Folder folder;
+  const TemporaryFolder folder;
   const Data d;
   const auto model = [] {
     Model m = Sequential({InputLayer(Dims{6}), Reshape({2, 3, 1}), RandomFlip("horizontal", {.seed = 3}), Flatten(),
@@ -309,7 +302,7 @@ TEST(Training, BackupsKeepRandomNumbers) {
   const auto cut = LambdaCallback({.on_epoch_begin = [](nn::Run&, int64_t epoch) {
     if (epoch == 2) throw Cut();
   }});
-  const auto backup = [&] { return BackupAndRestore(folder.path / "backup"); };
+  const auto backup = [&] { return BackupAndRestore(folder / "backup"); };
   EXPECT_THROW(model().fit(d.x, d.y, options({backup(), cut})), Cut);
   const Model second = model();
   const History rest = second.fit(d.x, d.y, options({backup()}));
@@ -319,7 +312,7 @@ TEST(Training, BackupsKeepRandomNumbers) {
 
   // What does not fit, or is damaged, is said.
   EXPECT_THROW(model().fit(d.x, d.y, options({backup(), cut})), Cut);
-  const auto metadata = folder.path / "backup" / "training_metadata.json";
+  const auto metadata = folder / "backup" / "training_metadata.json";
   const Config good = Config::parse(std::ifstream(metadata));
   EXPECT_EQ(good["random"].size(), 3u);
   const auto error_with = [&](const Config& states) {
