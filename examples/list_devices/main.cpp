@@ -16,7 +16,6 @@ int main(int count, char** arguments) {
 
     const td::DeviceDescription chosen = td::active_device();
     expect(chosen.computes, "a device that computes");
-    std::printf("on %s\n", chosen.name.c_str());
     td::Generator random(7);
     const td::Tensor product = td::matmul(random.normal({64, 64}), random.normal({64, 64}));
     const double sum = td::sum(product).item<double>(), exact = td::sum(product.cast(td::DType::F64)).item<double>();
@@ -34,5 +33,6 @@ int main(int count, char** arguments) {
     // It stays what it is: tensors are in its memory.
     setenv("TANDEM_DEVICE", "another", 1);
     expect(td::active_device().name == chosen.name, "one device a process");
+    std::printf("all of it on %s\n", chosen.name.c_str());
   });
 }
