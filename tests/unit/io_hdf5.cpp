@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/half.hpp"
+#include "base/text.hpp"
 #include "io/binary.hpp"
 #include "io_support.hpp"
 
@@ -144,7 +145,7 @@ TEST_F(Judge, WhatItWritesWeRead) {
   const hid_t space = H5Screate_simple(2, dims, nullptr);
   const float values[] = {1, 2, 3, 4, 5, 6};
   for (int i = 0; i < 500; ++i) {
-    const hid_t group = H5Gcreate2(file, ("g" + std::to_string(i)).c_str(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    const hid_t group = H5Gcreate2(file, cat("g", i).c_str(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
     const hid_t dataset = H5Dcreate2(group, "0", H5T_IEEE_F32LE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
     H5Dwrite(dataset, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values);
     H5Dclose(dataset);
