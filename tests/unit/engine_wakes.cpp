@@ -1,6 +1,5 @@
 // Small work stays on the calling thread: seen from outside, by how often the operating system put another thread to sleep again.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -9,6 +8,7 @@
 #include <fstream>
 #include <map>
 #include <ostream>
+#include <set>
 #include <string>
 #include <thread>
 
@@ -18,7 +18,14 @@
 namespace tandem::engine {
 namespace {
 
-// How often each thread but this one went to sleep so far, and whether it sleeps now. A thread that is not woken does not go to sleep.
+std::set<std::string> threads() {
+  std::set<std::string> all;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) all.insert(thread.path().filename());
+  return all;
+}
+std::set<std::string> strangers;  // that were there before the engine: this one, and a sanitizer's own, which wakes when it likes
+
+// How often each of the engine's threads went to sleep so far, and whether it sleeps now. A thread that is not woken does not go to sleep.
 struct Sleep {
   long count = 0;
   bool asleep = false;
@@ -27,10 +34,10 @@ struct Sleep {
 };
 std::map<std::string, Sleep> sleeps() {
   std::map<std::string, Sleep> all;
-  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
-    if (thread.path().filename() == std::to_string(gettid())) continue;
-    std::ifstream status(thread.path() / "status");
-    Sleep& sleep = all[thread.path().filename()];
+  for (const std::string& thread : threads()) {
+    if (strangers.contains(thread)) continue;
+    std::ifstream status("/proc/self/task/" + thread + "/status");
+    Sleep& sleep = all[thread];
     const std::string state = "State:\tS", count = "voluntary_ctxt_switches:";
     for (std::string line; std::getline(status, line);) {
       if (line.starts_with(state)) sleep.asleep = true;
@@ -56,6 +63,7 @@ std::map<std::string, Sleep> settled_sleeps() {
 // One on three threads whatever the machine has. Never destroyed, as all devices: this thread's cache of eager ops may outlive it.
 Engine& engine_of_three_threads() {
   static Engine* const engine = [] {
+    strangers = threads();
     setenv("TANDEM_THREADS", "3", 1);
     device::Device* device = nullptr;
     for (const device::Factory& f : device::factories())
