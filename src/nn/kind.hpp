@@ -34,7 +34,8 @@ template <class Body> Layer from_config(const Config& config) {
   return make<Body>(std::move(settings));
 }
 
-template <class Body> void register_kind() { register_layer(Body::kName, &from_config<Body>); }
+void register_own_layer(const char* class_name, LayerMaker maker);  // one of Keras's kinds
+template <class Body> void register_kind() { register_own_layer(Body::kName, &from_config<Body>); }
 
 // --- checks that kinds share -------------------------------------------------------------------------------------------------------
 

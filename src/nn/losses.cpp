@@ -125,13 +125,19 @@ const std::vector<LossKind>& kinds() {
       {"Poisson", "poisson", {}, none, poisson},
       {"BinaryCrossentropy", "binary_crossentropy", {"bce", "BCE"}, crossentropy, binary_crossentropy},
       {"CategoricalCrossentropy", "categorical_crossentropy", {}, crossentropy, categorical_crossentropy},
-      {"SparseCategoricalCrossentropy", "sparse_categorical_crossentropy", {}, sparse, sparse_categorical_crossentropy},
+      {"SparseCategoricalCrossentropy", "sparse_categorical_crossentropy", {}, sparse, sparse_categorical_crossentropy, Targets::Classes},
       {"BinaryFocalCrossentropy", "binary_focal_crossentropy", {}, binary_focal, binary_focal_crossentropy},
       {"CategoricalFocalCrossentropy", "categorical_focal_crossentropy", {}, focal, categorical_focal_crossentropy},
       {"Dice", "dice", {}, no_axis, dice},
       {"Tversky", "tversky", {}, Config{{"alpha", 0.5}, {"beta", 0.5}, {"axis", nullptr}}, tversky},
-      {"CTC", "ctc", {}, none, ctc_loss},
-      {"Circle", "circle", {}, Config{{"gamma", 80.0}, {"margin", 0.4}, {"remove_diagonal", true}}, circle_loss},
+      {"CTC", "ctc", {}, none, ctc_loss, Targets::Own},
+      {"Circle",
+       "circle",
+       {},
+       Config{{"gamma", 80.0}, {"margin", 0.4}, {"remove_diagonal", true}},
+       circle_loss,
+       Targets::Own,
+       /*counts_zeros=*/false},
   };
   return table;
 }
@@ -186,9 +192,9 @@ void check_labels(const Tensor& y, const Tensor& p, std::string_view what, std::
 }  // namespace
 
 Tensor loss_values(const LossKind& kind, const Config& config, const Tensor& y_true, const Tensor& y_pred, std::string_view what) {
-  if (kind.values == ctc_loss || kind.values == circle_loss) return kind.values(y_true, y_pred.cast(DType::F32), config);
+  if (kind.targets == Targets::Own) return kind.values(y_true, y_pred.cast(DType::F32), config);
   auto [y, p] = same_rank(y_true, y_pred.cast(DType::F32));
-  if (kind.values == sparse_categorical_crossentropy) {
+  if (kind.targets == Targets::Classes) {
     const Tensor classes = class_numbers(y, p);
     if (classes.rank() + 1 != p.rank())
       user_error(what, " ", kind.name, ": targets are ", y_true.type_str(), ", predictions are ", y_pred.type_str(),
@@ -306,11 +312,11 @@ Tensor Loss::operator()(const Tensor& y_true, const Tensor& y_pred, const Tensor
   Tensor v = values(y_true, y_pred);
   const Reduction reduction = impl_->reduction;
   Tensor counts = mask;
+  const auto keep = [&](const Tensor& kept) { counts = counts.defined() ? logical_and(counts, kept) : kept; };
   if (impl_->kind && impl_->config.contains("ignore_class") && !impl_->config["ignore_class"].is_null()) {
-    const Tensor kept = class_numbers(y_true, y_pred) != impl_->config["ignore_class"].get<int64_t>();
-    counts = mask.defined() ? logical_and(mask, kept) : kept;
+    keep(class_numbers(y_true, y_pred) != impl_->config["ignore_class"].get<int64_t>());
   }
-  if (impl_->kind && impl_->kind->values == circle_loss) counts = mask.defined() ? logical_and(mask, v > 0) : v > 0;
+  if (impl_->kind && !impl_->kind->counts_zeros) keep(v > 0);
   const Tensor weight = masked_weight(sample_weight, counts, reduction == Reduction::SumOverBatchSize ? MaskScale::Mean : MaskScale::None);
   Tensor w;
   if (weight.defined()) {

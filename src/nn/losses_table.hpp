@@ -10,18 +10,22 @@
 
 namespace tandem::nn {
 
+// How a loss's targets belong to its predictions: numbers of one shape with them, a class a row, or as the loss itself checks.
+enum class Targets : uint8_t { Values, Classes, Own };
+
 struct LossKind {
   const char* class_name;
   const char* name;  // the function's
   std::vector<const char*> aliases;
   Config defaults;
   Tensor (*values)(const Tensor& y_true, const Tensor& y_pred, const Config& config);
+  Targets targets = Targets::Values;
+  bool counts_zeros = true;       // false: a value of 0 is an example without one, and no part of a mean
   const char* made_name() const;  // what an object of the class is called: the function's name but for Huber
 };
 
 Tensor ctc_loss(const Tensor& labels, const Tensor& logits, const Config& config);
-Tensor circle_loss(const Tensor& labels, const Tensor& embeddings,
-                   const Config& config);  // 0: an example without a pair, which does not count
+Tensor circle_loss(const Tensor& labels, const Tensor& embeddings, const Config& config);  // 0: an example without a pair
 
 const LossKind* find_loss_kind(std::string_view name);  // by class, function or short name; null when there is none
 // The values of one batch; brings ranks together and refuses shapes that do not fit. `what` is "loss" or "metric".

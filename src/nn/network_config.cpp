@@ -296,9 +296,9 @@ Config NetworkBody::config() const {
 }
 
 void register_networks() {
-  register_layer("Functional", &functional_from);
-  register_layer("Model", &functional_from);
-  register_layer("Sequential", &sequential_from);
+  register_own_layer("Functional", &functional_from);
+  register_own_layer("Model", &functional_from);
+  register_own_layer("Sequential", &sequential_from);
 }
 
 }  // namespace tandem::nn

@@ -24,13 +24,11 @@ std::map<std::string, Entry>& makers() {  // by class name, or "package>Class"
   static std::map<std::string, Entry> all;
   return all;
 }
-thread_local bool registers_own = false;
 
 // Ours, once, before the first use.
 void register_own() {
   static std::once_flag once;
   std::call_once(once, [] {
-    registers_own = true;
     register_core_layers();
     register_activation_layers();
     register_regularization_layers();
@@ -46,8 +44,14 @@ void register_own() {
     register_preprocessing_layers();
     register_augmentation_layers();
     register_networks();
-    registers_own = false;
   });
+}
+
+LayerMaker find_maker(const std::string& name) {  // null: there is none
+  register_own();
+  std::lock_guard guard(mutex());
+  const auto found = makers().find(name);
+  return found == makers().end() ? nullptr : found->second.maker;
 }
 
 // What Keras knows a program's own class by, after @register_keras_serializable(package), or in custom_objects when it was not registered;
@@ -74,20 +78,19 @@ DType dtype_from(const Config& c, const std::string& what) {
 
 }  // namespace
 
-void register_layer(const std::string& class_name, LayerMaker maker) {
-  if (!registers_own) register_own();  // so that theirs is the last
+void register_own_layer(const char* class_name, LayerMaker maker) {
   std::lock_guard guard(mutex());
-  makers()[class_name] = {maker, registers_own};
+  makers()[class_name] = {maker, /*is_own=*/true};
+}
+
+void register_layer(const std::string& class_name, LayerMaker maker) {
+  register_own();  // so that theirs is the last
+  std::lock_guard guard(mutex());
+  makers()[class_name] = {maker, /*is_own=*/false};
 }
 
 Layer layer_from_config(const std::string& class_name, const Config& config) {
-  register_own();
-  LayerMaker maker = nullptr;
-  {
-    std::lock_guard guard(mutex());
-    const auto it = makers().find(class_name);
-    if (it != makers().end()) maker = it->second.maker;
-  }
+  const LayerMaker maker = find_maker(class_name);
   if (!maker) {
     std::vector<std::string> known;
     {
@@ -132,12 +135,8 @@ Layer deserialize(const Config& object) {
   const auto name = object.is_object() ? object.find("class_name") : object.end();
   if (!object.is_object() || name == object.end() || !name->is_string() || !object.contains("config"))
     user_error("a layer's config needs a class_name and a config, got ", object.dump().substr(0, 60));
-  register_own();
   const auto registered = object.find("registered_name");
-  const bool is_known = registered != object.end() && registered->is_string() && [&] {
-    std::lock_guard guard(mutex());
-    return makers().contains(registered->get<std::string>());
-  }();
+  const bool is_known = registered != object.end() && registered->is_string() && find_maker(registered->get<std::string>());
   return layer_from_config(is_known ? registered->get<std::string>() : name->get<std::string>(), object["config"]);
 }
 

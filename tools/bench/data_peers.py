@@ -91,7 +91,7 @@ def plot(series, title, file):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="one round and no plot")
-    parser.add_argument("--only-plot", action="store_true")
+    parser.add_argument("--only-plot", action="store_true", help="no table")
     parser.add_argument("--plot", type=pathlib.Path, default=ROOT / "docs/data_throughput.svg")
     arguments = parser.parse_args()
     rounds = 1 if arguments.quick else 2

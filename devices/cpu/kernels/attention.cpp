@@ -10,7 +10,6 @@ namespace {
 
 constexpr int64_t kCollidingStep = 512;  // floats: rows at a multiple of it share few sets of the first cache
 constexpr int64_t kPackFromUses = 16;    // of rows that collide
-constexpr Segment kWhole{0, 0};
 
 // Few targets fill few lanes of a panel, and their scores are smaller than the keys: products with a few vectors are faster then. Where the
 // number is a symbol the kernels take any.
@@ -90,10 +89,6 @@ const float* RowReader::read(const float* from, int64_t b, int64_t first, int64_
 
 void AttentionTiles::cover(Rows way, int64_t rows, int64_t columns, Tile t) const {
   const TileTable& table = way == Rows::Apart ? apart_ : together_;
-  if (!t.segments) {
-    t.segments = &kWhole;
-    t.segment_count = 1;
-  }
   const Tile whole = t;
   for_even_parts(rows, table.most_rows(kPanelVectors), [&](int64_t row, int64_t height) {
     t.a = whole.a + row * (way == Rows::Apart ? t.a_step : 1);

@@ -80,8 +80,6 @@ class ConvWeightsWinograd final : public CpuProgram {
                       .b = g_points + p * g_step(),
                       .a_step = channel_step_,
                       .b_step = filter_step_,
-                      .segments = &kWholeSegment,
-                      .segment_count = 1,
                       .length = count,
                       .c = sums + p * sum_step(),
                       .c_step = filter_step_,

@@ -130,8 +130,6 @@ class ConvWinograd final : public CpuProgram {
                       .b = weights + p * weight_step() + f * conv_.channels,
                       .a_step = channel_step_,
                       .b_step = panel_width_,
-                      .segments = &kWholeSegment,
-                      .segment_count = 1,
                       .length = conv_.channels,
                       .c = results + p * result_step(),
                       .c_step = filter_step_,

@@ -240,8 +240,7 @@ class TileGemm final : public CpuProgram {
   template <class F>
   void tile_row(const float* x, int64_t a_step, int64_t height, const float* y, int64_t columns, int64_t length, float* c, int64_t c_step,
                 bool accumulate, const F& before) const {
-    static constexpr Segment kWhole{0, 0};
-    Tile t{.a = x, .a_step = a_step, .segments = &kWhole, .segment_count = 1, .length = length, .c_step = c_step, .accumulate = accumulate};
+    Tile t{.a = x, .a_step = a_step, .length = length, .c_step = c_step, .accumulate = accumulate};
     for (int64_t j = 0; j < columns;) {
       const int vectors = vectors_at(columns - j);
       const int64_t width = vectors * set_.lanes;

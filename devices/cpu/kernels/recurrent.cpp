@@ -140,7 +140,6 @@ void Recurrent::multiply_transposed(const Chunk& chunk, ConstRows gradient, Floa
 }
 
 void Recurrent::multiply(ConstRows x, int64_t rows, const float* packed, int64_t vectors, int last, FloatRows to, bool accumulate) const {
-  static constexpr Segment kWhole{0, 0};
   for (int64_t v = 0; v < vectors; v += kTileVectors) {
     const auto wide = static_cast<int>(std::min<int64_t>(kTileVectors, vectors - v));
     for_even_parts(rows, tiles_.most_rows(wide), [&](int64_t row, int64_t height) {
@@ -149,8 +148,6 @@ void Recurrent::multiply(ConstRows x, int64_t rows, const float* packed, int64_t
                   .b = packed + v * lanes() * inner(),
                   .a_step = x.step,
                   .b_step = wide * lanes(),
-                  .segments = &kWhole,
-                  .segment_count = 1,
                   .length = inner(),
                   .c = to.at + row * to.step + v * lanes(),
                   .c_step = to.step,

@@ -13,14 +13,14 @@ struct Segment {
   int64_t a, b;  // elements from the start of the operands
 };
 
-inline constexpr Segment kWholeSegment{0, 0};  // for a sum that is one
+inline constexpr Segment kWholeSegment{0, 0};
 
 struct Tile {
   const float *a, *b;
-  int64_t a_step;  // between the rows of a when k lies at steps of 1, else between its ks (see Rows)
-  int64_t b_step;  // between the ks of b
-  const Segment* segments;
-  int64_t segment_count, length;  // k runs over [0, length) in each segment
+  int64_t a_step;                            // between the rows of a when k lies at steps of 1, else between its ks (see Rows)
+  int64_t b_step;                            // between the ks of b
+  const Segment* segments = &kWholeSegment;  // a sum is one unless it says otherwise
+  int64_t segment_count = 1, length;         // k runs over [0, length) in each segment
   float* c;
   int64_t c_step;   // between the rows of c
   int last;         // columns in the last vector, 1 to lanes; b is not read and c not touched beyond them
