@@ -9,6 +9,7 @@
 #include "base/thread_pool.hpp"
 #include "cpu_program.hpp"
 #include "host_target.hpp"
+#include "kernels/scratch.hpp"
 #include "memory_pool.hpp"
 
 namespace tandem::cpu {
@@ -47,6 +48,7 @@ class CpuDevice final : public device::Device {
     info_.description =
         cat(pool_.threads(), pool_.threads() == 1 ? " thread, " : " threads, ", tools_.target.wide ? "512-bit" : "256-bit", " vectors");
     info_.host_memory = true;
+    info_.gap_bytes = pool_.threads() > 1 ? kGapBytes : 0;
     if (cache_.is_empty()) prepare_generator(tools_.target);
   }
   const device::DeviceInfo& info() const override { return info_; }

@@ -21,6 +21,7 @@ struct DeviceInfo {
   size_t memory_bytes = 0;                            // 0: as much as the host gives
   bool host_memory = false;                           // buffers can be read and written by the host through Buffer::data
   bool executes = true;                               // false: keeps time only, results are not computed
+  size_t gap_bytes = 0;                               // to keep between values in small memory, where cores are in each other's way
   double flops_per_second = 0, bytes_per_second = 0;  // for the cost model; 0: unknown
 };
 

@@ -19,6 +19,8 @@ using ir::Graph;
 using ir::Node;
 using ir::Value;
 
+constexpr size_t kMostGapBytes = size_t{1} << 20;        // of an arena
+constexpr size_t kGapFromBytes = 4096;                   // of a value
 constexpr size_t kPredicateBytes = codegen::kAlignment;  // in front of a loop's scratch: where its condition writes
 
 // Bytes that one or more values share (views, results in place). Lives from its first write to its last read, counted in steps.
@@ -407,6 +409,7 @@ class Planner {
       placed.push_back(i);
       lifetimes.push_back({s.first, s.last, s.slot.bytes});
     }
+    keep_apart(lifetimes);
     const Allocation allocation = allocate(lifetimes, {.alignment = codegen::kAlignment});
     for (size_t k = 0; k < placed.size(); ++k) storages_[placed[k]].slot.offset = allocation.offsets[k];
     plan_.arena_bytes = codegen::align_up(allocation.peak);
@@ -417,6 +420,13 @@ class Planner {
       if (drafts_[i].scratch >= 0)
         plan_.steps[i].scratch = slot({drafts_[i].scratch, -1, storages_[static_cast<size_t>(drafts_[i].scratch)].slot.bytes});
     }
+  }
+  // Where values are so few and small that all stay in caches, what lies between them may take some memory.
+  void keep_apart(std::vector<Lifetime>& lifetimes) const {
+    const size_t gap = request_.device.info().gap_bytes;
+    if (lifetimes.size() * gap > kMostGapBytes) return;
+    for (Lifetime& l : lifetimes)
+      if (l.bytes >= kGapFromBytes) l.bytes += gap;
   }
   Slot slot(const Use& u) const {
     Slot s = storages_[static_cast<size_t>(merged_[static_cast<size_t>(u.storage)])].slot;

@@ -114,6 +114,14 @@ TEST_P(Gemm, BlocksCoverEverything) {
     for (bool ty : {false, true}) check({left(s, false), right(s, ty)}, false, ty);
 }
 
+TEST_P(Gemm, FewRowsTimesALargeMatrix) {
+  for (const Sizes s : {Sizes{32, 1000, 128}, {2, 700, 300}, {5, 4099, 33}, {64, 1024, 65}, {3, 20001, 8}})
+    for (bool tx : {false, true}) {
+      check({left(s, tx), right(s, false)}, tx);
+      check_end({left(s, tx), right(s, false)}, tx);
+    }
+}
+
 TEST_P(Gemm, RefusalsGiveTheirReason) {
   const auto refusal = [&](std::vector<HostTensor> in) {
     return refusal_of(GetParam().make, product_call("matmul", {}, std::move(in)).kernel);
@@ -143,7 +151,8 @@ TEST(GemmTiles, OperandsThatLieAnyhow) {
     }
 }
 
-// One chain of multiplications and additions an element, whatever the registers' width and wherever the product is cut.
+// One chain of multiplications and additions an element, whatever the registers' width and wherever the product is cut; two chains where
+// few rows meet a large matrix.
 TEST(GemmTiles, AnElementDependsOnItsRowAndColumnAlone) {
   std::mt19937_64 random(4);
   HostTensor x = dense(DType::F32, {300, 1100}, random), y = dense(DType::F32, {1100, 200}, random);
@@ -151,12 +160,17 @@ TEST(GemmTiles, AnElementDependsOnItsRowAndColumnAlone) {
   const std::vector<std::byte> all = run_entry(cpu::make_gemm_tiles, whole, "avx2", 2)[0].bytes;
   for (const std::string& isa : instruction_sets()) {
     EXPECT_EQ(run_entry(cpu::make_gemm_tiles, whole, isa, 1)[0].bytes, all) << isa;
-    HostTensor some = x;
-    some.layout.shape = {37, 1100};
-    some.first = 100 * 1100;
-    ProductCall part = matmul({some, y});
-    const std::vector<std::byte> rows = run_entry(cpu::make_gemm_tiles, part, isa, 1)[0].bytes;
-    EXPECT_TRUE(std::equal(rows.begin(), rows.end(), all.begin() + 100 * 200 * 4)) << isa;
+    const auto rows_from_100 = [&](int64_t rows) {
+      HostTensor some = x;
+      some.layout.shape = {rows, 1100};
+      some.first = 100 * 1100;
+      ProductCall part = matmul({some, y});
+      return run_entry(cpu::make_gemm_tiles, part, isa, 1)[0].bytes;
+    };
+    const std::vector<std::byte> many = rows_from_100(77), few = rows_from_100(37), fewer = rows_from_100(3);
+    EXPECT_TRUE(std::equal(many.begin(), many.end(), all.begin() + 100 * 200 * 4)) << isa;
+    EXPECT_FALSE(std::equal(few.begin(), few.end(), all.begin() + 100 * 200 * 4)) << isa;
+    EXPECT_TRUE(std::equal(fewer.begin(), fewer.end(), few.begin())) << isa;
   }
 }
 

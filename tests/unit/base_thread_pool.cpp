@@ -112,6 +112,20 @@ TEST(ThreadPool, CallerDoesNotWaitForAWorkerThatTakesNoPart) {
   holder.join();
 }
 
+TEST(ThreadPool, LongChunksOfADelayedThreadAreTakenOver) {
+  ThreadPool pool(2);
+  std::atomic<int> done = 0;
+  std::atomic<bool> met = true;
+  pool.run(8, [&](int64_t) {
+    if (ThreadPool::this_worker() == 0)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    else if (!eventually([&] { return done.load() == 7; }))  // held until the caller did all others
+      met = false;
+    ++done;
+  });
+  EXPECT_TRUE(met);
+}
+
 TEST(ThreadPool, WakeCount) {
   ThreadPool pool(4);
   EXPECT_EQ(pool.wake_count(), 0u);

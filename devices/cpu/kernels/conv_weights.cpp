@@ -5,7 +5,7 @@
 
 #include "base/text.hpp"
 #include "conv_image.hpp"
-#include "conv_partial.hpp"
+#include "partial_sums.hpp"
 #include "cpu_program.hpp"
 #include "scratch.hpp"
 #include "tile_table.hpp"
@@ -241,7 +241,7 @@ class ConvWeights final : public CpuProgram {
   ImageSteps x_, g_own_, g_;  // g_: where the tiles read it
   ConvImage image_;
   int64_t rows_;  // of the result: taps x channels
-  PartialKernels partial_;
+  PartialSums partial_;
   // Taps along the width as a tile's rows, and the outputs along the width that they are summed over.
   struct TapRun {
     int64_t kernel, count, outputs;

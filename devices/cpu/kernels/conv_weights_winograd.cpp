@@ -3,7 +3,7 @@
 // from the shapes alone and are added in order.
 #include <algorithm>
 
-#include "conv_partial.hpp"
+#include "partial_sums.hpp"
 #include "cpu_program.hpp"
 #include "scratch.hpp"
 #include "tile_table.hpp"
@@ -102,7 +102,7 @@ class ConvWeightsWinograd final : public CpuProgram {
   WindowOutputs g_;
   std::vector<float> zeros_;  // a pixel outside of an image
   int64_t row_cuts_, column_cuts_, part_windows_, parts_;
-  PartialKernels partial_;
+  PartialSums partial_;
   int64_t channel_step_, filter_step_;  // from window to window
   int64_t block_;
   WorkerScratch scratch_;

@@ -7,12 +7,14 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "base/text.hpp"
 #include "cpu_program.hpp"
 #include "epilogue.hpp"
 #include "half_pack.hpp"
+#include "partial_sums.hpp"
 #include "product.hpp"
 #include "scratch.hpp"
 #include "tile_table.hpp"
@@ -32,16 +34,29 @@ constexpr int64_t kDirectFloats = 128 * 1024;  // of y that several panels of x 
 constexpr int64_t kSharedFloats = 64 * 1024;   // of y that several chunks may read, each for itself
 constexpr int64_t kCollidingStep = 1024;       // floats: rows at a multiple of it share few sets of the first cache
 constexpr int64_t kPanelGap = 16;              // floats between packed rows of x, so that they do not meet in one set of the cache
+constexpr int64_t kSumParts = 2;               // of a sum that is cut
+constexpr int64_t kMostRowsOfParts = 64;
+constexpr int64_t kLeastTermsPerRow = 16;           // of a sum that is cut: its results are few beside what it reads
+constexpr int64_t kLeastFloatsOfParts = 64 * 1024;  // of y
 
 // How a product is cut. Nothing here depends on the number of threads.
 struct Cut {
   int64_t rows, columns, inner;  // of a block
   int64_t row_count, column_count;
+  int64_t terms;  // of a part of the sum, which are added when all are known
   int64_t batches_per_chunk = 1;
   int vectors;  // of a tile, at the most
   bool pack_x, pack_y;
   bool keep_y;  // a packed block of y spans the whole sum: who goes on in the same columns finds it packed
 };
+
+// A few rows times a large matrix, as in a layer with a small batch. A part of the sum reads rows of y of its own, and so does the product
+// for y's gradient with the optimizer in its end. So a thread finds its rows where it left them, in its core's cache, and nobody else has
+// a copy of them that a write must first take away. Cut by columns each line of y would wander between the cores in every step.
+bool sums_in_parts(const Product& p) {
+  return p.batches == 1 && p.m > 1 && p.m <= kMostRowsOfParts && p.y.column_step == 1 && p.k >= kLeastTermsPerRow * p.m &&
+         p.k * p.n >= kLeastFloatsOfParts;
+}
 
 Cut cut(const Product& p, const HalfPack& pack) {
   Cut c{};
@@ -72,8 +87,9 @@ Cut cut(const Product& p, const HalfPack& pack) {
   c.keep_y = keeps(c.columns);
   c.pack_y = pack || transposed || c.keep_y || c.rows >= kPackFromRows;
   const int64_t packed_inner = std::clamp(kKeptFloats / c.columns, kBlockInner, 2 * kBlockInner) * pack.elements();
+  c.terms = sums_in_parts(p) ? round_up(parts(p.k, kSumParts), 4) : p.k;
   const int64_t most_inner = c.keep_y ? p.k : c.pack_y || c.pack_x ? packed_inner : kDirectFloats / c.columns;
-  c.inner = round_up(parts(p.k, parts(p.k, most_inner)), 4);
+  c.inner = round_up(parts(c.terms, parts(c.terms, most_inner)), 4);
   if (c.row_count * c.column_count == 1)
     c.batches_per_chunk = std::clamp<int64_t>(static_cast<int64_t>(kChunkWork / p.work()), 1, std::max<int64_t>(p.batches, 1));
   return c;
@@ -93,7 +109,10 @@ class TileGemm final : public CpuProgram {
         swapped_(swapped),
         most_height_(std::min(tiles_.most_rows(cut_.vectors), cut_.rows)) {
     block_step_ = round_up(cut_.columns, set_.lanes);
-    if (kernel.end) epilogue_ = Epilogue(kernel, swapped ? 1 : block_step_, tools);
+    if (cut_.terms < p_.k)
+      sums_.emplace(kernel, parts(p_.k, cut_.terms), p_.m, p_.n, tools);
+    else if (kernel.end)
+      epilogue_ = Epilogue(kernel, swapped ? 1 : block_step_, tools);
     const int64_t y_floats = cut_.pack_y ? most_units_ * block_step_ : 0;
     const int64_t x_floats = cut_.pack_x ? x_step() * most_height_ + set_.lanes : 0;
     const int64_t block_rows = cut_.inner < p_.k ? cut_.rows : most_height_;
@@ -103,11 +122,16 @@ class TileGemm final : public CpuProgram {
     scratch_ = WorkerScratch(static_cast<size_t>(block_at_ + block_floats) * sizeof(float), tools.threads);
   }
   std::string_view kernel_name() const override { return "gemm/tiles"; }
-  size_t scratch_bytes() const override { return scratch_.bytes(); }
+  size_t scratch_bytes() const override { return (sums_ ? sums_->scratch_bytes() : 0) + scratch_.bytes(); }
 
   void run(const device::LaunchArgs& args, ThreadPool& pool) const override {
     const int64_t each = cut_.row_count * cut_.column_count;
     Packed packed;
+    if (sums_) {
+      pool.run(parts(p_.k, cut_.terms) * each, [&](int64_t i) { block(args, 0, i % each, packed, i / each); });
+      sums_->finish(args, pool);
+      return;
+    }
     if (each > 1) {
       pool.run(p_.batches * each, [&](int64_t i) { block(args, i / each, i % each, packed); });
       return;
@@ -198,19 +222,21 @@ class TileGemm final : public CpuProgram {
 
   // With a packed y that is kept, blocks follow each other down the columns, so that a thread stays in its own. Otherwise along the rows:
   // where two threads share the rows of a result, each fetches what the other writes.
-  void block(const device::LaunchArgs& args, int64_t batch, int64_t index, Packed& packed) const {
+  void block(const device::LaunchArgs& args, int64_t batch, int64_t index, Packed& packed, int64_t part = 0) const {
     const int64_t row0 = (cut_.keep_y ? index % cut_.row_count : index / cut_.column_count) * cut_.rows;
     const int64_t column0 = (cut_.keep_y ? index / cut_.row_count : index % cut_.column_count) * cut_.columns;
     const int64_t rows = std::min(cut_.rows, p_.m - row0), columns = std::min(cut_.columns, p_.n - column0);
     const void* x = pack_.element(args.pointers[p_.x_input], p_.offset(p_.x, batch) + row0 * p_.x.row_step);
     const void* y = pack_.element(args.pointers[p_.y_input], p_.offset(p_.y, batch) + column0 * p_.y.column_step);
-    auto* scratch = static_cast<float*>(scratch_.mine(args.scratch));
+    auto* scratch = static_cast<float*>(scratch_.mine(static_cast<char*>(args.scratch) + (sums_ ? sums_->scratch_bytes() : 0)));
     float* buffer = scratch + block_at_;
     const bool one_pass = cut_.inner >= p_.k;
-    float* c = epilogue_ ? buffer : static_cast<float*>(args.pointers[inputs_]) + (batch * p_.m + row0) * p_.n + column0;
+    float* result = sums_ ? sums_->part(args, part) : static_cast<float*>(args.pointers[inputs_]);
+    float* c = epilogue_ ? buffer : result + (batch * p_.m + row0) * p_.n + column0;
     const int64_t c_step = epilogue_ ? block_step_ : p_.n;
-    for (int64_t k = 0; k < p_.k; k += cut_.inner) {
-      const int64_t length = std::min(cut_.inner, p_.k - k);
+    const int64_t begin = part * cut_.terms, end = std::min(p_.k, begin + cut_.terms);
+    for (int64_t k = begin; k < end; k += cut_.inner) {
+      const int64_t length = std::min(cut_.inner, end - k);
       const void* y_block = pack_.element(y, k * p_.y.row_step);
       if (cut_.pack_y) {
         if (!cut_.keep_y || !packed.is(batch, column0)) pack_y(y_block, columns, length, scratch);
@@ -228,7 +254,7 @@ class TileGemm final : public CpuProgram {
         const bool last = epilogue_ && k + length == p_.k;
         const int64_t first_row = batch * p_.m + row0 + row;
         tile_row(static_cast<const float*>(x_panel), a_step, height, static_cast<const float*>(y_block), columns, pack_.units(length),
-                 c_panel, c_step, k > 0, [&](int64_t column, int64_t width) {
+                 c_panel, c_step, k > begin, [&](int64_t column, int64_t width) {
                    if (last && !swapped_) epilogue_.fetch_ahead(args, first_row, height, column0 + column, width);
                  });
         if (last) finish(args, c_panel, first_row, height, column0, columns);
@@ -271,6 +297,7 @@ class TileGemm final : public CpuProgram {
   size_t inputs_;
   bool swapped_;
   int64_t most_height_;
+  std::optional<PartialSums> sums_;  // runs the end instead of `epilogue_`
   Epilogue epilogue_;
   int64_t block_step_ = 0, x_at_ = 0, block_at_ = 0;  // floats
   WorkerScratch scratch_;

@@ -1,14 +1,14 @@
-// The gradient of a convolution's kernel as a sum of parts: each part is a whole kernel [taps x channels, filters], and they are added in
-// order. An elementwise end sees the sum.
+// A matrix as a sum of parts: each part is a whole matrix [rows, columns], computed apart from the others, and they are added in order. An
+// elementwise end sees the sum.
 #pragma once
 #include "cpu_program.hpp"
 #include "epilogue.hpp"
 
 namespace tandem::cpu {
 
-class PartialKernels {
+class PartialSums {
  public:
-  PartialKernels(const codegen::Kernel& kernel, int64_t parts, int64_t rows, int64_t columns, Toolbox& tools);
+  PartialSums(const codegen::Kernel& kernel, int64_t parts, int64_t rows, int64_t columns, Toolbox& tools);
 
   size_t scratch_bytes() const;
   // Where a part is to be written; `scratch` begins with so many bytes for this.

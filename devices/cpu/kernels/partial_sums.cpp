@@ -1,4 +1,4 @@
-#include "conv_partial.hpp"
+#include "partial_sums.hpp"
 
 #include <algorithm>
 
@@ -8,20 +8,20 @@ namespace tandem::cpu {
 
 static constexpr int64_t kSumRows = 64;  // that a chunk of the sum has
 
-PartialKernels::PartialKernels(const codegen::Kernel& kernel, int64_t parts, int64_t rows, int64_t columns, Toolbox& tools)
+PartialSums::PartialSums(const codegen::Kernel& kernel, int64_t parts, int64_t rows, int64_t columns, Toolbox& tools)
     : parts_(parts), rows_(rows), columns_(columns), inputs_(kernel.in.size()) {
   if (kernel.end) epilogue_ = Epilogue(kernel, columns, tools);
 }
 
-size_t PartialKernels::scratch_bytes() const {
+size_t PartialSums::scratch_bytes() const {
   return in_place() ? 0 : codegen::align_up(static_cast<size_t>(parts_ * rows_ * columns_) * sizeof(float));
 }
 
-float* PartialKernels::part(const device::LaunchArgs& args, int64_t index) const {
+float* PartialSums::part(const device::LaunchArgs& args, int64_t index) const {
   return in_place() ? result(args) : static_cast<float*>(args.scratch) + index * rows_ * columns_;
 }
 
-void PartialKernels::finish(const device::LaunchArgs& args, ThreadPool& pool) const {
+void PartialSums::finish(const device::LaunchArgs& args, ThreadPool& pool) const {
   if (in_place()) return;
   pool.run(cpu::parts(rows_, kSumRows), [&](int64_t i) {
     const int64_t row0 = i * kSumRows, row1 = std::min(rows_, row0 + kSumRows);
@@ -32,7 +32,7 @@ void PartialKernels::finish(const device::LaunchArgs& args, ThreadPool& pool) co
 }
 
 // `to` may be the first part.
-void PartialKernels::add(const float* partial, int64_t begin, int64_t end, float* to) const {
+void PartialSums::add(const float* partial, int64_t begin, int64_t end, float* to) const {
   if (to != partial) std::copy(partial + begin, partial + end, to + begin);
   for (int64_t p = 1; p < parts_; ++p) {
     const float* from = partial + p * rows_ * columns_;
