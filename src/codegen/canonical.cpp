@@ -20,9 +20,9 @@ struct NumericAffine {
 
 class Canonicalizer {
  public:
-  Canonicalizer(const ir::Loops& loops, const Bindings& bindings, std::span<const Operand> in, Columns columns)
-      : loops_(loops), bindings_(bindings), in_(in), outputs_(loops.extents.size()) {
-    if (columns == Columns::Kept || !loops.row_reductions.empty()) kept_axis_ = static_cast<int>(outputs_) - 1;
+  Canonicalizer(const ir::Loops& loops, const Bindings& bindings, std::span<const Operand> in, int kept_axis)
+      : loops_(loops), bindings_(bindings), in_(in), outputs_(loops.extents.size()), kept_axis_(kept_axis) {
+    if (!loops.row_reductions.empty()) kept_axis_ = static_cast<int>(outputs_) - 1;
     for (const Dim& d : loops.extents) extents_.push_back(d.eval(bindings));
     if (loops.reduction)
       for (const Dim& d : loops.reduction->extents) extents_.push_back(d.eval(bindings));
@@ -263,7 +263,7 @@ class Canonicalizer {
   const Bindings& bindings_;
   std::span<const Operand> in_;
   size_t outputs_;
-  int kept_axis_ = -1;
+  int kept_axis_;
   std::vector<int64_t> extents_;  // output axes, then reduce axes
   std::vector<bool> pinned_;
   std::unordered_map<const ir::ScalarNode*, bool> surveyed_;
@@ -278,8 +278,8 @@ class Canonicalizer {
 }  // namespace
 
 LoopKernel canonical(const ir::Loops& loops, const Bindings& bindings, std::span<const Operand> in, std::span<const DType> out,
-                     Columns columns) {
-  return Canonicalizer(loops, bindings, in, columns).run(out);
+                     int kept_axis) {
+  return Canonicalizer(loops, bindings, in, kept_axis).run(out);
 }
 
 std::optional<int64_t> step_along(const Scalar& index, int axis) {

@@ -62,11 +62,10 @@ inline size_t align_up(size_t n) { return (n + kAlignment - 1) / kAlignment * kA
 Kernel make_kernel(const ir::OpDef& op, const ir::Attrs& attrs, std::span<const ir::TensorType> in_types,
                    std::span<const ir::TensorType> out_types, const Bindings& bindings, std::span<const Operand> in);
 
-// Whether the last output axis may become one with those before it (or vanish, when it has one element).
-enum class Columns : uint8_t { Free, Kept };
-// The canonical form of loops over operands that lie as given.
+// The canonical form of loops over operands that lie as given. Output axes become one where they can, and one of a single element
+// vanishes; all but `kept_axis`.
 LoopKernel canonical(const ir::Loops& loops, const Bindings& bindings, std::span<const Operand> in, std::span<const DType> out,
-                     Columns columns = Columns::Free);
+                     int kept_axis = -1);
 
 // By how many elements an index moves when one axis advances by one; nothing when that is not the same number everywhere or not known
 // before the launch. How the index moves along other axes does not matter.

@@ -25,7 +25,10 @@ Epilogue::Epilogue(const codegen::Kernel& kernel, int64_t row_step, Toolbox& too
   in.push_back(std::move(product));
   std::vector<DType> out;
   for (const codegen::Operand& o : kernel.out) out.push_back(o.dtype);
-  stage_ = compile_stage(codegen::canonical(kernel.end->loops, {}, in, out, codegen::Columns::Kept), tools);
+  const size_t rank = in.back().shape.size();
+  const bool thin = columns_ == 1 && rank > 1 && kernel.end->loops.row_reductions.empty();
+  if (thin) line_ = in.back().shape[rank - 2];
+  stage_ = compile_stage(codegen::canonical(kernel.end->loops, {}, in, out, static_cast<int>(rank) - (thin ? 2 : 1)), tools);
 }
 
 void Epilogue::fetch_ahead(const device::LaunchArgs& args, int64_t row, int64_t rows, int64_t column, int64_t columns) const {
@@ -57,7 +60,12 @@ void Epilogue::run(const device::LaunchArgs& args, const void* block, int64_t ro
   std::copy(args.pointers, args.pointers + inputs_, pointers);
   pointers[inputs_] = reinterpret_cast<void*>(start);
   std::copy(args.pointers + inputs_, args.pointers + inputs_ + outputs_, pointers + inputs_ + 1);
-  stage_.function(pointers, stage_.params.data(), row0, row1, column0, column1);
+  const int64_t* params = stage_.params.data();
+  if (line_ == 0) return stage_.function(pointers, params, row0, row1, column0, column1);
+  for (int64_t line = row0 / line_; line * line_ < row1; ++line) {
+    const int64_t first = line * line_;
+    stage_.function(pointers, params, line, line + 1, std::max<int64_t>(row0 - first, 0), std::min(row1 - first, line_));
+  }
 }
 
 }  // namespace tandem::cpu

@@ -28,6 +28,7 @@ class Epilogue {
   };
   std::vector<Stream> streams_;
   int64_t columns_ = 0;
+  int64_t line_ = 0;  // elements along which the code runs when a row has only one; 0: it runs along the rows
 };
 
 }  // namespace tandem::cpu
