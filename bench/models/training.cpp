@@ -1,5 +1,6 @@
 #include "training.hpp"
 
+#include <limits>
 #include <random>
 #include <utility>
 
@@ -24,6 +25,12 @@ td::Tensor accuracy_of(Loss loss, const td::Tensor& y, const td::Tensor& output)
   return td::mean(right.cast(td::DType::F32));
 }
 
+// As the library's Adam does it.
+void move_towards(const td::Tensor& x, const td::Variable& average, float beta) {
+  const td::Tensor moved = average + (x - average) * (1 - beta);
+  average.assign(td::where(td::absolute(moved) < std::numeric_limits<float>::min(), 0.0f, moved));
+}
+
 }  // namespace
 
 // --- Adam: Kingma and Ba, "Adam: a method for stochastic optimization", 2015 ----------------------------------------------------------
@@ -42,8 +49,8 @@ void Adam::apply(const std::vector<td::Tensor>& gradients) const {
   for (size_t i = 0; i < variables_.size(); ++i) {
     const td::Tensor& g = gradients[i];
     const td::Variable &m = momentums_[i], &v = velocities_[i];
-    m.assign_add((g - m) * (1 - kBeta1));
-    v.assign_add((td::square(g) - v) * (1 - kBeta2));
+    move_towards(g, m, kBeta1);
+    move_towards(td::square(g), v, kBeta2);
     variables_[i].assign_sub(m * rate / (td::sqrt(v) + kEpsilon));
   }
 }

@@ -1,5 +1,7 @@
 #include <tandem/nn/optimizers.hpp>
 
+#include <cmath>
+
 #include <tandem/function.hpp>
 #include <tandem/ops.hpp>
 
@@ -90,6 +92,21 @@ TEST(Optimizers, SomeWeightsDoNotDecay) {
   sgd.apply({Tensor::scalar(0.f), Tensor::scalar(0.f)});
   EXPECT_FLOAT_EQ(kernel.value().item<float>(), 0.9f);
   EXPECT_FLOAT_EQ(bias.value().item<float>(), 1.f);
+}
+
+TEST(Optimizers, AveragesWithoutGradientsEndAtZero) {
+  for (const Optimizer& optimizer : {Adam(), Adamax(), Nadam()}) {
+    const Variable v(1.f);
+    optimizer.build({v});
+    const Function step([&](Tensor g) { optimizer.apply({g}); });
+    step(Tensor::scalar(1.f));
+    const auto momentum = [&] { return optimizer.variables()[2].value().item<float>(); };  // behind the iterations and the rate
+    EXPECT_GT(momentum(), 0.f);
+    for (int i = 0; i < 900; ++i) step(Tensor::scalar(0.f));  // 0.9 ^ 900 is subnormal
+    EXPECT_EQ(momentum(), 0.f);
+    step(Tensor::scalar(std::nanf("")));
+    EXPECT_TRUE(std::isnan(momentum()));
+  }
 }
 
 TEST(Optimizers, Mistakes) {
