@@ -11,6 +11,7 @@
 #include "host_target.hpp"
 #include "kernels/scratch.hpp"
 #include "memory_pool.hpp"
+#include "row_copies.hpp"
 
 namespace tandem::cpu {
 namespace {
@@ -25,6 +26,7 @@ class CpuStream final : public device::Stream {
     if (bytes) std::memmove(to, from, bytes);
   }
   void upload(void* to, const void* host, size_t bytes) override { copy(to, host, bytes); }
+  void upload_rows(void* to, const device::HostRows& rows) override { copy_rows(to, rows, pool_); }
   void download(void* host, const void* from, size_t bytes) override { copy(host, from, bytes); }
   void fill(void* to, uint8_t value, size_t bytes) override {
     if (bytes) std::memset(to, value, bytes);

@@ -33,24 +33,48 @@ size_t free_memory_bytes() {
 }
 
 bool Budget::take(size_t bytes) {
-  size_t used = used_.load(std::memory_order_relaxed);
-  do {
-    if (bytes > limit_ - std::min(limit_, used)) return false;
-  } while (!used_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
-  raise_peak(used + bytes);
+  std::lock_guard lock(mutex_);
+  const size_t used = ahead_ + most_held_;
+  if (used > limit_ || bytes > limit_ - used) return false;
+  ahead_ += bytes;
+  raise_peak();
   return true;
 }
 
-void Budget::take_anyway(size_t bytes) { raise_peak(used_.fetch_add(bytes, std::memory_order_relaxed) + bytes); }
-
-void Budget::raise_peak(size_t used) {
-  size_t peak = peak_.load(std::memory_order_relaxed);
-  while (peak < used && !peak_.compare_exchange_weak(peak, used, std::memory_order_relaxed)) {
-  }
+void Budget::take_anyway(size_t bytes) {
+  std::lock_guard lock(mutex_);
+  ahead_ += bytes;
+  raise_peak();
 }
 
+void Budget::give(size_t bytes) {
+  std::lock_guard lock(mutex_);
+  ahead_ -= bytes;
+}
+
+bool Budget::hold(size_t bytes) {
+  std::lock_guard lock(mutex_);
+  if (bytes > limit_ - held_) return false;
+  held_ += bytes;
+  most_held_ = std::max(most_held_, held_);
+  raise_peak();
+  return true;
+}
+
+void Budget::release(size_t bytes) {
+  std::lock_guard lock(mutex_);
+  held_ -= bytes;
+}
+
+MemoryUse Budget::use() const {
+  std::lock_guard lock(mutex_);
+  return {ahead_ + held_, peak_, limit_};
+}
+
+void Budget::raise_peak() { peak_ = std::max(peak_, ahead_ + held_); }
+
 void Held::add(size_t bytes, const char* what) {
-  if (!budget_.take(bytes)) {
+  if (!budget_.hold(bytes)) {
     const MemoryUse use = budget_.use();
     resource_error(what, " holds ", bytes_, " bytes and ", bytes, " more do not fit into the RAM budget of ", use.budget_bytes, " (",
                    use.bytes, " are in use)\n  hint: a smaller buffer, or options({.ram_budget_bytes = ...})");

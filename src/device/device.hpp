@@ -98,6 +98,14 @@ struct Event {
   uint64_t ticket = 0;
 };
 
+// Rows of host memory at equal steps, some of them, in any order.
+struct HostRows {
+  const void* first;
+  int64_t step_bytes;
+  size_t row_bytes;
+  std::span<const int64_t> numbers;
+};
+
 // Work in order. A device that runs everything at once (cpu) has streams that do so.
 class Stream {
  public:
@@ -105,6 +113,11 @@ class Stream {
   virtual void launch(const Program& program, const LaunchArgs& args) = 0;
   virtual void copy(void* to, const void* from, size_t bytes) = 0;  // within the device
   virtual void upload(void* to, const void* host, size_t bytes) = 0;
+  virtual void upload_rows(void* to, const HostRows& rows) {  // one behind the other
+    for (size_t i = 0; i < rows.numbers.size(); ++i)
+      upload(static_cast<char*>(to) + i * rows.row_bytes, static_cast<const char*>(rows.first) + rows.numbers[i] * rows.step_bytes,
+             rows.row_bytes);
+  }
   virtual void download(void* host, const void* from, size_t bytes) = 0;
   virtual void fill(void* to, uint8_t value, size_t bytes) = 0;
   virtual Event record() = 0;

@@ -113,6 +113,33 @@ TEST_P(Conformance, MovesBytes) {
   for (size_t i = 0; i < kBytes; ++i) ASSERT_EQ(back[i], i >= 64 && i < 1064 ? host[i - 64 + 17] : 0x5a) << i;
 }
 
+TEST_P(Conformance, UploadsRows) {
+  struct Case {
+    size_t row_bytes, count;
+    int64_t step;
+  };
+  const auto stream = device().make_stream();
+  // Few bytes, long rows, many short ones, from the last to the first, and none.
+  for (const Case c : {Case{7, 50, 9}, {4001, 40, 4001}, {100, 2000, 103}, {1 << 20, 3, 1 << 20}, {4000, 40, -4000}, {16, 0, 16}}) {
+    SCOPED_TRACE(cat(c.count, " rows of ", c.row_bytes));
+    constexpr size_t kRows = 60;
+    const auto step = static_cast<size_t>(std::abs(c.step));
+    std::vector<uint8_t> host(kRows * step);
+    for (size_t i = 0; i < host.size(); ++i) host[i] = static_cast<uint8_t>(i * 31 + i / 251);
+    const uint8_t* first = c.step < 0 ? host.data() + (kRows - 1) * step : host.data();
+    std::vector<int64_t> numbers(c.count);
+    for (size_t i = 0; i < c.count; ++i) numbers[i] = static_cast<int64_t>(i * 37 % kRows);
+    const device::BufferRef a = device().allocate(c.row_bytes * c.count);
+    stream->upload_rows(a->data(), {first, c.step, c.row_bytes, numbers});
+    std::vector<uint8_t> back(c.row_bytes * c.count);
+    stream->download(back.data(), a->data(), back.size());
+    stream->synchronize();
+    if (!executes()) continue;
+    for (size_t i = 0; i < c.count; ++i)
+      ASSERT_EQ(std::memcmp(back.data() + i * c.row_bytes, first + numbers[i] * c.step, c.row_bytes), 0) << i;
+  }
+}
+
 TEST_P(Conformance, NothingIsMovedByEmptyCopies) {
   const auto stream = device().make_stream();
   const device::BufferRef a = device().allocate(0);

@@ -95,6 +95,26 @@ TEST(DataRunning, BuffersThatWereAskedForDoNotExceedTheBudget) {
             std::string::npos);
 }
 
+TEST(DataRunning, QueuesLeaveABufferItsPlace) {
+  // The buffer of 10 is emptied and filled again four times, between queues that would take all there is.
+  Iterator it = Dataset::range(24)
+                    .map_callback(mebibyte, {.parallel_calls = 2})
+                    .prefetch(30)
+                    .shuffle(10)
+                    .repeat(4)
+                    .prefetch(30)
+                    .options({.ram_budget_bytes = 12 * kMiB})
+                    .iterate();
+  Element e;
+  int count = 0;
+  for (; it.next(e); ++count)
+    if (count % 6 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(10));  // the queues fill
+  EXPECT_EQ(count, 96);
+  EXPECT_GE(it.memory_use().peak_bytes, 11 * kMiB);
+  EXPECT_LE(it.memory_use().peak_bytes, 13 * kMiB);  // one element may be on its way from the queue to the buffer
+  EXPECT_EQ(it.memory_use().bytes, 0u);
+}
+
 TEST(DataRunning, AutotuningAddsThreadsWhereTimeIsSpent) {
   const auto slow = [](Tensor x) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -1,18 +1,17 @@
 // Batches of arrays in memory. In order, a batch is a view that moves along the array. In a permutation, its rows are copied into a buffer,
-// by the thread that then runs the step and finds them in its cache (ADR 0018). Neither allocates anything after the first batch.
+// by the threads that then run the step and find them in their caches (ADR 0018). Neither allocates anything after the first batch.
 #include <algorithm>
 #include <cstring>
 #include <numeric>
 
 #include "base/text.hpp"
 #include "data/random.hpp"
+#include "frontend/memory.hpp"
 #include "frontend/tensor_impl.hpp"
 #include "nn/training/batches.hpp"
 
 namespace tandem::nn {
 namespace {
-
-constexpr size_t kAlignment = 64;
 
 Spec batch_spec(const Tensor& array) {
   Dims dims = array.dims();
@@ -91,16 +90,19 @@ class Views final : public ArrayBatches {
 class Gathered final : public ArrayBatches {
  public:
   Gathered(const ArraySlice& slice, int64_t batch_size, uint64_t seed)
-      : ArrayBatches(slice, batch_size), seed_(seed), order_(static_cast<size_t>(rows_)) {
+      : ArrayBatches(slice, batch_size),
+        seed_(seed),
+        order_(static_cast<size_t>(rows_)),
+        stream_(frontend::active_engine().device().make_stream()) {
     for (const Tensor& t : arrays_) {
       const Shape full = with_rows(t.shape(), std::min(batch_size_, rows_)), rest = with_rows(t.shape(), rows_ % batch_size_);
-      const std::shared_ptr<std::byte> memory(new (std::align_val_t(kAlignment)) std::byte[byte_size(full, t.dtype()) + 1],
-                                              [](std::byte* p) { operator delete[](p, std::align_val_t(kAlignment)); });
-      full_.push_back(Tensor::view(memory.get(), t.dtype(), full, {}, [memory] {}));
-      rest_.push_back(Tensor::view(memory.get(), t.dtype(), rest, {}, [memory] {}));
-      const auto size = static_cast<int64_t>(size_of(t.dtype()));
-      sources_.push_back({static_cast<const std::byte*>(t.raw_data()), t.strides()[0] * size,
-                          byte_size(full, t.dtype()) / static_cast<size_t>(full[0]), memory.get()});
+      engine::TensorRef buffer = frontend::allocate(t.dtype(), full);
+      const int64_t step = t.strides()[0] * static_cast<int64_t>(size_of(t.dtype()));
+      sources_.push_back(
+          {{static_cast<const char*>(t.raw_data()) + first_ * step, step, byte_size(with_rows(full, 1), t.dtype()), {}}, buffer.data()});
+      full_.push_back(frontend::concrete(buffer));
+      buffer.layout = codegen::Operand::dense(t.dtype(), rest);
+      rest_.push_back(frontend::concrete(std::move(buffer)));
     }
   }
   void begin() override {
@@ -114,11 +116,11 @@ class Gathered final : public ArrayBatches {
   bool next() override {
     if (at_ >= rows_) return false;
     const int64_t count = std::min(batch_size_, rows_ - at_);
-    for (const Source& s : sources_) {
-      std::byte* to = s.to;
-      for (int64_t k = 0; k < count; ++k, to += s.row_bytes)
-        std::memcpy(to, s.data + (first_ + order_[static_cast<size_t>(at_ + k)]) * s.stride_bytes, s.row_bytes);
+    for (Source& s : sources_) {
+      s.rows.numbers = std::span<const int64_t>(order_).subspan(static_cast<size_t>(at_), static_cast<size_t>(count));
+      stream_->upload_rows(s.to, s.rows);
     }
+    stream_->synchronize();
     batch_.clear();
     for (const Tensor& t : count == batch_size_ || rows_ < batch_size_ ? full_ : rest_) batch_.push_back(&t);
     at_ += count;
@@ -127,10 +129,8 @@ class Gathered final : public ArrayBatches {
 
  private:
   struct Source {
-    const std::byte* data;
-    int64_t stride_bytes;
-    size_t row_bytes;
-    std::byte* to;
+    device::HostRows rows;
+    void* to;
   };
 
   // Fisher and Yates; the same for the same seed and walk, so that a place in it can be found again.
@@ -142,6 +142,7 @@ class Gathered final : public ArrayBatches {
 
   const uint64_t seed_;
   std::vector<int64_t> order_;
+  const std::unique_ptr<device::Stream> stream_;
   std::vector<Source> sources_;
   std::vector<Tensor> full_, rest_;
 };
