@@ -1,41 +1,53 @@
 #include "row_copies.hpp"
 
+#include <emmintrin.h>
+
 #include <algorithm>
 #include <cstring>
 
 namespace tandem::cpu {
 namespace {
 
-constexpr size_t kChunkBytes = size_t{16} << 10;
 constexpr size_t kSharedFromBytes = size_t{64} << 10;
-constexpr size_t kLeastPiece = 512;  // of a row
-constexpr int64_t kMostChunks = 16;
+constexpr int64_t kChunks = 8;
+constexpr size_t kLine = 64, kRowsAhead = 3;
 
-void copy_pieces(char* to, const device::HostRows& rows, size_t begin, size_t end, size_t piece_begin, size_t piece_end) {
-  for (size_t i = begin; i < end; ++i)
-    std::memcpy(to + i * rows.row_bytes + piece_begin,
-                static_cast<const char*>(rows.first) + rows.numbers[i] * rows.step_bytes + piece_begin, piece_end - piece_begin);
+struct Rows {
+  char* to;
+  const device::HostRows& from;
+  const char* row(size_t i) const { return static_cast<const char*>(from.first) + from.numbers[i] * from.step_bytes; }
+};
+
+void copy(const Rows& rows, size_t begin, size_t end) {
+  const size_t bytes = rows.from.row_bytes;
+  for (size_t i = begin; i < end; ++i) std::memcpy(rows.to + i * bytes, rows.row(i), bytes);
+}
+
+// Past the caches. The last batch lies in several cores' caches, and to take those lines away one by one takes longer than memory does:
+// 128 KiB by two threads in 14 us, where plain stores need 21 (ADR 0021).
+void stream(const Rows& rows, size_t begin, size_t end) {
+  const size_t bytes = rows.from.row_bytes;
+  for (size_t i = begin; i < end; ++i) {
+    if (i + kRowsAhead < end)  // rows lie anywhere, so nothing but us knows what comes next
+      for (size_t at = 0; at < bytes; at += kLine) _mm_prefetch(rows.row(i + kRowsAhead) + at, _MM_HINT_T0);
+    const auto* from = reinterpret_cast<const __m128i*>(rows.row(i));
+    auto* to = reinterpret_cast<__m128i*>(rows.to + i * bytes);
+    for (size_t k = 0; k < bytes / sizeof(__m128i); ++k) _mm_stream_si128(to + k, _mm_loadu_si128(from + k));
+  }
+  _mm_sfence();  // before anybody is told that the rows are there
 }
 
 }  // namespace
 
-// Long rows are cut, not shared out: a product of few rows reads the same part of all of them in one thread (ADR 0021), and finds it in its
-// core's cache.
-void copy_rows(void* to, const device::HostRows& rows, ThreadPool& pool) {
-  auto* start = static_cast<char*>(to);
-  const size_t count = rows.numbers.size(), bytes = count * rows.row_bytes;
+void copy_rows(void* to, const device::HostRows& from, ThreadPool& pool) {
+  const Rows rows{static_cast<char*>(to), from};
+  const size_t count = from.numbers.size(), bytes = count * from.row_bytes;
   if (bytes == 0) return;
-  if (bytes < kSharedFromBytes) return copy_pieces(start, rows, 0, count, 0, rows.row_bytes);
-  const bool cut_rows = rows.row_bytes >= 2 * kLeastPiece;
-  const size_t extent = cut_rows ? rows.row_bytes : count, least = cut_rows ? kLeastPiece : 1;
-  const auto chunks = std::clamp<int64_t>(static_cast<int64_t>(std::min(bytes / kChunkBytes, extent / least)), 1, kMostChunks);
-  const auto bound = [&](int64_t i) { return extent * static_cast<size_t>(i) / static_cast<size_t>(chunks); };
-  pool.run(chunks, [&](int64_t i) {
-    if (cut_rows)
-      copy_pieces(start, rows, 0, count, bound(i), bound(i + 1));
-    else
-      copy_pieces(start, rows, bound(i), bound(i + 1), 0, rows.row_bytes);
-  });
+  if (bytes < kSharedFromBytes) return copy(rows, 0, count);
+  const bool aligned = from.row_bytes % sizeof(__m128i) == 0 && reinterpret_cast<uintptr_t>(to) % sizeof(__m128i) == 0;
+  const auto chunks = std::min<int64_t>(static_cast<int64_t>(count), kChunks);
+  const auto bound = [&](int64_t i) { return count * static_cast<size_t>(i) / static_cast<size_t>(chunks); };
+  pool.run(chunks, [&](int64_t i) { (aligned ? stream : copy)(rows, bound(i), bound(i + 1)); });
 }
 
 }  // namespace tandem::cpu
