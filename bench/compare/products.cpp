@@ -2,7 +2,6 @@
 // All are timed in turn and the fastest of many rounds counts, because a machine is rarely alone. Libraries are only found, never needed:
 // TANDEM_COMPARE_BLIS and TANDEM_COMPARE_DNNL may name their files.
 #include <dlfcn.h>
-#include <immintrin.h>
 #include <sys/mman.h>
 #include <time.h>
 
@@ -21,6 +20,7 @@
 #include "base/text.hpp"
 #include "cpu_program.hpp"
 #include "host_target.hpp"
+#include "multiply_adds.hpp"
 #include "ops/table.hpp"
 
 namespace tandem {
@@ -32,26 +32,6 @@ double seconds(clockid_t clock = CLOCK_MONOTONIC) {
   timespec t;
   clock_gettime(clock, &t);
   return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
-
-// What one core can do: independent chains of fused multiply-adds and nothing else.
-__attribute__((target("avx2,fma"))) double peak_flops() {
-  constexpr int kChains = 10, kRounds = 20000;
-  double best = 1e9;
-  for (int r = 0; r < 200; ++r) {
-    __m256 sum[kChains];
-    for (auto& s : sum) s = _mm256_set1_ps(1);
-    __m256 x = _mm256_set1_ps(0.5f);
-    asm volatile("" : "+x"(x));
-    const double start = seconds();
-    for (int i = 0; i < kRounds; ++i)
-      for (auto& s : sum) {
-        s = _mm256_fmadd_ps(s, x, x);
-        asm volatile("" : "+x"(s));
-      }
-    best = std::min(best, seconds() - start);
-  }
-  return 16.0 * kChains * kRounds / best;
 }
 
 const ir::OpDef& row(const std::string& name) {
@@ -222,7 +202,7 @@ class Comparison {
       : blis_(library_function<Cblas>("TANDEM_COMPARE_BLIS", "libblis.so.4", "cblas_sgemm")),
         dnnl_(library_function<Dnnl>("TANDEM_COMPARE_DNNL", "libdnnl.so.2", "dnnl_sgemm")) {}
 
-  void print(Case& c, double peak, const std::string& only) {
+  void print(Case& c, const std::string& only) {
     std::vector<Runner> runners;
     std::vector<std::shared_ptr<const cpu::CpuProgram>> programs;
     std::vector<Block> scratch;
@@ -242,20 +222,27 @@ class Comparison {
     }
     if (c.m) add_libraries(c, runners);
     std::erase_if(runners, [&](const Runner& r) { return r.name.find(only) == std::string::npos; });
+    // In turn with the others, since a core's clock is not always the same.
+    constexpr int64_t kPeakRounds = 20'000;
+    Runner peak{"peak*1", [this] { result_ = multiply_adds::run(kPeakRounds); }};
+    const auto time = [](Runner& r) {
+      // One thread's time is what it had of a core; with two, what passed.
+      const clockid_t clock = r.name.back() == '1' ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
+      const double start = seconds(clock);
+      r.run();
+      r.best = std::min(r.best, seconds(clock) - start);
+    };
     const double start = seconds(), limit = std::clamp(c.flops / 1e9, 0.15, 0.5);
-    for (int round = 0; round < 400 && (round < 5 || seconds() - start < limit * static_cast<double>(runners.size())); ++round)
+    for (int round = 0; round < 400 && (round < 5 || seconds() - start < limit * static_cast<double>(runners.size())); ++round) {
+      for (int again = 0; again < 4; ++again) time(peak);
       for (Runner& r : runners)
-        for (int again = 0; again < 4; ++again) {  // at once, as in a training step: threads are awake
-          // One thread's time is what it had of a core; with two, what passed.
-          const clockid_t clock = r.name.back() == '1' ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
-          const double t = seconds(clock);
-          r.run();
-          r.best = std::min(r.best, seconds(clock) - t);
-        }
+        for (int again = 0; again < 4; ++again) time(r);  // at once, as in a training step: threads are awake
+    }
+    const double peak_flops = multiply_adds::flops(kPeakRounds) / peak.best;
     std::printf("%-42s", c.name.c_str());
     for (const Runner& r : runners)
       std::printf(" %s %.1f (%.0f%%)", r.name.c_str(), c.flops / r.best * 1e-9,
-                  100 * c.flops / r.best / peak / (r.name.back() == '2' ? 2 : 1));
+                  100 * c.flops / r.best / peak_flops / (r.name.back() == '2' ? 2 : 1));
     std::printf("\n");
     std::fflush(stdout);
   }
@@ -286,6 +273,7 @@ class Comparison {
                          }});
   }
 
+  float result_ = 0;
   Cblas blis_;
   Dnnl dnnl_;
   cpu::CodeCache cache_{env::cache_dir()};
@@ -299,13 +287,12 @@ class Comparison {
 int main(int argc, char** argv) {
   const std::string filter = argc > 1 ? argv[1] : "";
   const std::string only = argc > 2 ? argv[2] : "";
-  const double peak = tandem::peak_flops();
-  std::printf("GFLOP/s, and of the peak; one core's peak is %.1f\n", peak * 1e-9);
+  std::printf("GFLOP/s, and how much that is of what as many cores can do at the most\n");
   tandem::Comparison comparison;
   for (tandem::Case& c : tandem::all_cases())
     if (c.name.find(filter) != std::string::npos) {
       tandem::fill(c);
-      comparison.print(c, peak, only);
+      comparison.print(c, only);
       c.data.clear();
     }
 }

@@ -1,6 +1,4 @@
 // What this machine can do at most, as a line of JSON: multiply-adds on all cores, the best matrix product, memory traffic.
-#include <immintrin.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -9,6 +7,8 @@
 #include <tandem/tandem.hpp>
 #include <thread>
 #include <vector>
+
+#include "multiply_adds.hpp"
 
 namespace {
 
@@ -44,38 +44,10 @@ double total_rate(double amount, const std::function<void(unsigned)>& work) {
   return std::accumulate(rates.begin(), rates.end(), 0.0);
 }
 
-// --- multiply-adds: more independent chains than a core's latency times its units asks for ----------------------------------
-constexpr int64_t kRounds = 100'000;
-constexpr int kChains = 12;
-
-__attribute__((target("avx512f"))) float multiply_add_512() {
-  __m512 chains[kChains];
-  for (int i = 0; i < kChains; ++i) chains[i] = _mm512_set1_ps(static_cast<float>(i));
-  const __m512 a = _mm512_set1_ps(0.999f), b = _mm512_set1_ps(0.001f);
-  for (int64_t r = 0; r < kRounds; ++r)
-    for (__m512& c : chains) c = _mm512_fmadd_ps(c, a, b);
-  __m512 sum = chains[0];
-  for (int i = 1; i < kChains; ++i) sum = _mm512_add_ps(sum, chains[i]);
-  return _mm512_cvtss_f32(sum);
-}
-
-__attribute__((target("avx2,fma"))) float multiply_add_256() {
-  __m256 chains[kChains];
-  for (int i = 0; i < kChains; ++i) chains[i] = _mm256_set1_ps(static_cast<float>(i));
-  const __m256 a = _mm256_set1_ps(0.999f), b = _mm256_set1_ps(0.001f);
-  for (int64_t r = 0; r < kRounds; ++r)
-    for (__m256& c : chains) c = _mm256_fmadd_ps(c, a, b);
-  __m256 sum = chains[0];
-  for (int i = 1; i < kChains; ++i) sum = _mm256_add_ps(sum, chains[i]);
-  return _mm256_cvtss_f32(sum);
-}
-
 double multiply_add_gflops() {
-  const bool wide = __builtin_cpu_supports("avx512f");
-  std::vector<float> results(thread_count());  // written, so that nothing is left out
-  return total_rate(2.0 * (wide ? 16 : 8) * kChains * kRounds,
-                    [&](unsigned t) { results[t] = wide ? multiply_add_512() : multiply_add_256(); }) /
-         1e9;
+  constexpr int64_t kRounds = 100'000;
+  std::vector<float> results(thread_count());
+  return total_rate(multiply_adds::flops(kRounds), [&](unsigned t) { results[t] = multiply_adds::run(kRounds); }) / 1e9;
 }
 
 // --- matrix products: the sizes at which libraries are at their best -------------------------------------------------------------------

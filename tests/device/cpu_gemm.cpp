@@ -114,6 +114,13 @@ TEST_P(Gemm, BlocksCoverEverything) {
     for (bool ty : {false, true}) check({left(s, false), right(s, ty)}, false, ty);
 }
 
+// Several parts of the sum; rows of x that collide in a cache; rows of x that lie together, far from those of the next k.
+TEST_P(Gemm, WhatSeveralBlocksPackIsPackedOnce) {
+  for (const Sizes s : {Sizes{150, 1100, 130}, {70, 1024, 130}, {530, 70, 130}})
+    for (bool tx : {false, true})
+      for (bool ty : {false, true}) check_end({left(s, tx), right(s, ty)}, tx, ty);
+}
+
 TEST_P(Gemm, FewRowsTimesALargeMatrix) {
   for (const Sizes s : {Sizes{32, 1000, 128}, {2, 700, 300}, {5, 4099, 33}, {64, 1024, 65}, {3, 20001, 8}})
     for (bool tx : {false, true}) {

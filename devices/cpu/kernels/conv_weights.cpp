@@ -5,8 +5,8 @@
 
 #include "base/text.hpp"
 #include "conv_image.hpp"
-#include "partial_sums.hpp"
 #include "cpu_program.hpp"
+#include "partial_sums.hpp"
 #include "scratch.hpp"
 #include "tile_table.hpp"
 

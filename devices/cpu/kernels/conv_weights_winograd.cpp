@@ -3,8 +3,8 @@
 // from the shapes alone and are added in order.
 #include <algorithm>
 
-#include "partial_sums.hpp"
 #include "cpu_program.hpp"
+#include "partial_sums.hpp"
 #include "scratch.hpp"
 #include "tile_table.hpp"
 #include "winograd_grid.hpp"

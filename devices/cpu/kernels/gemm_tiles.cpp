@@ -3,9 +3,9 @@
 //
 // As in Goto and van de Geijn, "Anatomy of high-performance matrix multiplication" (2008): a block of y is packed so that it stays in the
 // second-level cache, a panel of x's rows stays in the first, and the tile runs over both. An operand of float32 that lies well is not
-// packed when it would be used only a few times; one of 16 bits always is, which is where it becomes what the tiles take.
+// packed when it would be used only a few times; one of 16 bits always is, which is where it becomes what the tiles take. What several
+// blocks would pack is packed once, by all threads, before the first of them.
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -25,21 +25,24 @@ namespace {
 constexpr double kTinyWork = 4096;       // multiplications below which generated code is as good
 constexpr double kChunkWork = 400e3;     // multiplications a chunk should have at the least: about 10 us
 constexpr double kChunkDotWork = 65536;  // a product with a vector only reads memory
-constexpr int64_t kWantedChunks = 16;    // as far as there is work: one that is delayed should not delay the whole
+constexpr int64_t kChunksPerThread = 4;  // as far as there is work: one that is delayed should not delay the whole
 constexpr int64_t kBlockRows = 256, kBlockColumns = 512, kBlockInner = 512;
-constexpr int64_t kPackFromRows = 192;         // of a block: with less, y is read where it lies
-constexpr int64_t kPackFromColumns = 64;       // likewise x
-constexpr int64_t kKeptFloats = 128 * 1024;    // of a packed y: half of a second-level cache
-constexpr int64_t kDirectFloats = 128 * 1024;  // of y that several panels of x meet in turn
-constexpr int64_t kSharedFloats = 64 * 1024;   // of y that several chunks may read, each for itself
-constexpr int64_t kCollidingStep = 1024;       // floats: rows at a multiple of it share few sets of the first cache
-constexpr int64_t kPanelGap = 16;              // floats between packed rows of x, so that they do not meet in one set of the cache
-constexpr int64_t kSumParts = 2;               // of a sum that is cut
+constexpr int64_t kPackFromRows = 192;           // of a block: with less, y is read where it lies
+constexpr int64_t kPackLargeFromRows = 48;       // likewise a y that no cache of a core holds
+constexpr int64_t kPackFromColumns = 64;         // likewise x
+constexpr int64_t kKeptFloats = 128 * 1024;      // of a packed y: half of a small second-level cache
+constexpr int64_t kDirectFloats = 128 * 1024;    // of y that several panels of x meet in turn
+constexpr int64_t kReadAgainFloats = 64 * 1024;  // of y that several chunks may read where it lies, each for itself
+constexpr int64_t kSharedFloats = 2 << 20;       // of an operand that is packed for all
+constexpr int64_t kCollidingStep = 1024;         // floats: rows at a multiple of it share few sets of the first cache
+constexpr int64_t kFarStep = 512;                // floats between pieces of rows that lie together: each is a line in a page of its own
+constexpr int64_t kPanelGap = 16;                // floats between packed rows of x, so that they do not meet in one set of the cache
+constexpr int64_t kSumParts = 2;                 // of a sum that is cut
 constexpr int64_t kMostRowsOfParts = 64;
 constexpr int64_t kLeastTermsPerRow = 16;           // of a sum that is cut: its results are few beside what it reads
 constexpr int64_t kLeastFloatsOfParts = 64 * 1024;  // of y
 
-// How a product is cut. Nothing here depends on the number of threads.
+// How a product is cut. Each element is one chain of additions however that is, but for `terms`, which depend on the shapes alone.
 struct Cut {
   int64_t rows, columns, inner;  // of a block
   int64_t row_count, column_count;
@@ -47,7 +50,7 @@ struct Cut {
   int64_t batches_per_chunk = 1;
   int vectors;  // of a tile, at the most
   bool pack_x, pack_y;
-  bool keep_y;  // a packed block of y spans the whole sum: who goes on in the same columns finds it packed
+  bool share_x, share_y;  // packed once, for all blocks
 };
 
 // A few rows times a large matrix, as in a layer with a small batch. A part of the sum reads rows of y of its own, and so does the product
@@ -58,22 +61,25 @@ bool sums_in_parts(const Product& p) {
          p.k * p.n >= kLeastFloatsOfParts;
 }
 
-Cut cut(const Product& p, const HalfPack& pack) {
+Cut cut(const Product& p, const HalfPack& pack, int threads) {
   Cut c{};
   const TileSet& set = pack.tiles();
   c.vectors = p.m <= 4 ? 4 : 2;
+  c.terms = sums_in_parts(p) ? round_up(parts(p.k, kSumParts), 4) : p.k;
   const int64_t width = c.vectors * set.lanes, height = set.most_rows[c.vectors];
+  const bool transposed = p.y.column_step != 1, large_y = p.k * p.n > kDirectFloats;
+  const auto packs_y = [&](int64_t rows) { return pack || transposed || rows >= kPackFromRows || (large_y && rows >= kPackLargeFromRows); };
+  const auto shares = [&](int64_t floats, int64_t uses) { return p.batches == 1 && c.terms == p.k && uses > 1 && floats <= kSharedFloats; };
+
   const double all = p.work() * static_cast<double>(p.batches);
-  const auto wanted = std::clamp<int64_t>(static_cast<int64_t>(all / kChunkWork), 1, kWantedChunks);
+  const auto wanted = std::clamp<int64_t>(static_cast<int64_t>(all / kChunkWork), 1, kChunksPerThread * threads);
   int64_t row_cuts = parts(p.m, kBlockRows), column_cuts = parts(p.n, kBlockColumns);
-  const bool transposed = p.y.column_step != 1;  // packing y is dear
-  const auto keeps = [&](int64_t columns) { return transposed && p.k * columns <= kKeptFloats; };
   while (p.batches * row_cuts * column_cuts < wanted) {
     const int64_t rows = parts(p.m, row_cuts), columns = parts(p.n, column_cuts);
-    const bool kept = keeps(columns) && rows >= 4 * height;
-    if (columns >= 2 * width && (kept ? column_cuts == 1 : transposed || columns > rows || rows < 2 * height))
+    const bool cheap_rows = (packs_y(rows / 2) && shares(p.k * p.n, 2)) || (!transposed && p.k * columns <= kReadAgainFloats);
+    if (columns >= 2 * width && (columns > rows || rows < 2 * height || !cheap_rows))
       column_cuts *= 2;
-    else if (rows >= (transposed && !kept ? 16 : 2) * height && (kept || rows >= kBlockRows || p.k * columns <= kSharedFloats))
+    else if (rows >= 2 * height && (cheap_rows || rows >= kBlockRows))
       row_cuts *= 2;
     else
       break;
@@ -82,13 +88,14 @@ Cut cut(const Product& p, const HalfPack& pack) {
   c.columns = std::min(p.n, round_up(parts(p.n, column_cuts), width));
   c.row_count = parts(p.m, c.rows);
   c.column_count = parts(p.n, c.columns);
-  const bool rows_collide = p.x.column_step == 1 && p.x.row_step % kCollidingStep == 0;
-  c.pack_x = pack || (p.x.column_step != 1 && p.x.row_step != 1) || (rows_collide && c.columns >= kPackFromColumns);
-  c.keep_y = keeps(c.columns);
-  c.pack_y = pack || transposed || c.keep_y || c.rows >= kPackFromRows;
+
+  const bool collides = p.x.column_step == 1 ? p.x.row_step % kCollidingStep == 0 : p.x.row_step == 1 && p.x.column_step >= kFarStep;
+  c.pack_x = pack || (p.x.column_step != 1 && p.x.row_step != 1) || (collides && c.columns >= kPackFromColumns);
+  c.pack_y = packs_y(c.rows);
+  c.share_x = c.pack_x && shares(p.m * p.k, c.column_count);
+  c.share_y = c.pack_y && shares(p.k * p.n, c.row_count);
   const int64_t packed_inner = std::clamp(kKeptFloats / c.columns, kBlockInner, 2 * kBlockInner) * pack.elements();
-  c.terms = sums_in_parts(p) ? round_up(parts(p.k, kSumParts), 4) : p.k;
-  const int64_t most_inner = c.keep_y ? p.k : c.pack_y || c.pack_x ? packed_inner : kDirectFloats / c.columns;
+  const int64_t most_inner = c.pack_y || c.pack_x ? packed_inner : kDirectFloats / c.columns;
   c.inner = round_up(parts(c.terms, parts(c.terms, most_inner)), 4);
   if (c.row_count * c.column_count == 1)
     c.batches_per_chunk = std::clamp<int64_t>(static_cast<int64_t>(kChunkWork / p.work()), 1, std::max<int64_t>(p.batches, 1));
@@ -103,7 +110,7 @@ class TileGemm final : public CpuProgram {
         way_(p_.x.column_step != 1 && p_.x.row_step == 1 ? Rows::Together : Rows::Apart),
         tiles_(pack_.tiles(), way_),
         set_(tiles_.set()),
-        cut_(cut(p_, pack_)),
+        cut_(cut(p_, pack_, tools.threads)),
         most_units_(pack_.units(cut_.inner)),
         inputs_(kernel.in.size()),
         swapped_(swapped),
@@ -113,8 +120,15 @@ class TileGemm final : public CpuProgram {
       sums_.emplace(kernel, parts(p_.k, cut_.terms), p_.m, p_.n, tools);
     else if (kernel.end)
       epilogue_ = Epilogue(kernel, swapped ? 1 : block_step_, tools);
-    const int64_t y_floats = cut_.pack_y ? most_units_ * block_step_ : 0;
-    const int64_t x_floats = cut_.pack_x ? x_step() * most_height_ + set_.lanes : 0;
+    const int64_t slabs = parts(p_.k, cut_.inner);
+    const int64_t shared_y = cut_.share_y ? slabs * y_slab() : 0, shared_x = cut_.share_x ? slabs * x_slab() + set_.lanes : 0;
+    shared_x_at_ = round_up(shared_y, 16);
+    const int64_t shared_floats = shared_x_at_ + shared_x;
+    shared_bytes_ = sums_ ? sums_->scratch_bytes() : codegen::align_up(static_cast<size_t>(shared_floats) * sizeof(float));
+
+    const int64_t y_floats = cut_.pack_y && !cut_.share_y ? most_units_ * block_step_ : 0;
+    const int64_t x_rows = way_ == Rows::Together ? cut_.rows : most_height_;
+    const int64_t x_floats = cut_.pack_x && !cut_.share_x ? x_step() * x_rows + set_.lanes : 0;
     const int64_t block_rows = cut_.inner < p_.k ? cut_.rows : most_height_;
     const int64_t block_floats = epilogue_ ? block_rows * block_step_ : 0;
     x_at_ = round_up(y_floats, 16);
@@ -122,45 +136,28 @@ class TileGemm final : public CpuProgram {
     scratch_ = WorkerScratch(static_cast<size_t>(block_at_ + block_floats) * sizeof(float), tools.threads);
   }
   std::string_view kernel_name() const override { return "gemm/tiles"; }
-  size_t scratch_bytes() const override { return (sums_ ? sums_->scratch_bytes() : 0) + scratch_.bytes(); }
+  size_t scratch_bytes() const override { return shared_bytes_ + scratch_.bytes(); }
 
   void run(const device::LaunchArgs& args, ThreadPool& pool) const override {
     const int64_t each = cut_.row_count * cut_.column_count;
-    Packed packed;
     if (sums_) {
-      pool.run(parts(p_.k, cut_.terms) * each, [&](int64_t i) { block(args, 0, i % each, packed, i / each); });
+      pool.run(parts(p_.k, cut_.terms) * each, [&](int64_t i) { block(args, 0, i % each, i / each); });
       sums_->finish(args, pool);
       return;
     }
+    if (cut_.share_x || cut_.share_y) pack_for_all(args, pool);
     if (each > 1) {
-      pool.run(p_.batches * each, [&](int64_t i) { block(args, i / each, i % each, packed); });
+      pool.run(p_.batches * each, [&](int64_t i) { block(args, i / each, i % each); });
       return;
     }
     pool.run(parts(p_.batches, cut_.batches_per_chunk), [&](int64_t i) {
       const int64_t begin = i * cut_.batches_per_chunk, end = std::min(p_.batches, begin + cut_.batches_per_chunk);
-      for (int64_t b = begin; b < end; ++b) block(args, b, 0, packed);
+      for (int64_t b = begin; b < end; ++b) block(args, b, 0);
     });
   }
 
  private:
-  // Which block of y lies packed in each thread's scratch memory, in one run.
-  class Packed {
-   public:
-    // Whether it is this one; from now on it is.
-    bool is(int64_t batch, int64_t column) {
-      const auto worker = static_cast<size_t>(ThreadPool::this_worker());
-      if (worker >= blocks_.size()) return false;
-      const Block wanted{batch, column};
-      return std::exchange(blocks_[worker], wanted) == wanted;
-    }
-
-   private:
-    struct Block {
-      int64_t batch = -1, column = -1;
-      bool operator==(const Block&) const = default;
-    };
-    std::array<Block, 64> blocks_;  // a thread beyond packs each time
-  };
+  static constexpr int64_t kRowsAtATime = 8;  // of memory, while packing along them
 
   int vectors_at(int64_t columns_left) const { return tiles_.vectors(columns_left, cut_.vectors); }
 
@@ -177,7 +174,6 @@ class TileGemm final : public CpuProgram {
     const auto* y = static_cast<const float*>(from);
     // Rows as long as they are, so that memory is read in order: a few at a time go to all panels.
     if (p_.y.column_step == 1) {
-      constexpr int64_t kRowsAtATime = 8;
       for (int64_t k = 0; k < length; k += kRowsAtATime)
         for (int64_t j = 0; j < columns;) {
           const int64_t width = vectors_at(columns - j) * set_.lanes;
@@ -201,34 +197,68 @@ class TileGemm final : public CpuProgram {
     }
   }
 
-  void pack_x(const void* from, int64_t height, int64_t length, float* to) const {
-    if (pack_) {
-      if (way_ == Rows::Together) return pack_.block(from, p_.x.column_step, 1, height, length, to, most_height_);
-      for (int64_t i = 0; i < height; ++i) pack_.along(pack_.element(from, i * p_.x.row_step), p_.x.column_step, length, to + i * x_step());
+  // Panels one behind the other, as if each row had x_step().
+  void pack_x(const void* from, int64_t rows, int64_t length, float* to) const {
+    if (way_ == Rows::Together && !pack_) {
+      // Along the rows, a few ks at a time: the pieces of one panel lie far apart, and the next panel needs the rest of their lines.
+      const auto* x = static_cast<const float*>(from);
+      for (int64_t k = 0; k < length; k += kRowsAtATime)
+        for_even_parts(rows, most_height_, [&](int64_t row, int64_t height) {
+          set_.copy(x + k * p_.x.column_step + row, p_.x.column_step, height, std::min(kRowsAtATime, length - k),
+                    to + row * x_step() + k * height, height);
+        });
       return;
     }
+    for_even_parts(rows, most_height_, [&](int64_t row, int64_t height) {
+      const void* x = pack_.element(from, row * p_.x.row_step);
+      float* panel = to + row * x_step();
+      if (way_ == Rows::Together) return pack_.block(x, p_.x.column_step, 1, height, length, panel, height);
+      for (int64_t i = 0; i < height; ++i) pack_row(pack_.element(x, i * p_.x.row_step), length, panel + i * x_step());
+    });
+  }
+  void pack_row(const void* from, int64_t length, float* to) const {
+    if (pack_) return pack_.along(from, p_.x.column_step, length, to);
     const auto* x = static_cast<const float*>(from);
-    if (way_ == Rows::Together) {
-      set_.copy(x, p_.x.column_step, height, length, to, most_height_);
-    } else if (p_.x.column_step == 1) {
-      for (int64_t i = 0; i < height; ++i)
-        std::memcpy(to + i * x_step(), x + i * p_.x.row_step, static_cast<size_t>(length) * sizeof(float));
-    } else {
-      for (int64_t i = 0; i < height; ++i)
-        for (int64_t k = 0; k < length; ++k) to[i * x_step() + k] = x[i * p_.x.row_step + k * p_.x.column_step];
-    }
+    if (p_.x.column_step == 1)
+      std::memcpy(to, x, static_cast<size_t>(length) * sizeof(float));
+    else
+      for (int64_t k = 0; k < length; ++k) to[k] = x[k * p_.x.column_step];
   }
   int64_t x_step() const { return most_units_ + kPanelGap; }
 
-  // With a packed y that is kept, blocks follow each other down the columns, so that a thread stays in its own. Otherwise along the rows:
-  // where two threads share the rows of a result, each fetches what the other writes.
-  void block(const device::LaunchArgs& args, int64_t batch, int64_t index, Packed& packed, int64_t part = 0) const {
-    const int64_t row0 = (cut_.keep_y ? index % cut_.row_count : index / cut_.column_count) * cut_.rows;
-    const int64_t column0 = (cut_.keep_y ? index / cut_.row_count : index % cut_.column_count) * cut_.columns;
+  // --- what is packed for all blocks: for each part of the sum all of x or y ---
+  int64_t x_slab() const { return p_.m * x_step(); }
+  int64_t y_slab() const { return cut_.column_count * block_step_ * most_units_; }
+  float* shared_x(const device::LaunchArgs& args, int64_t k, int64_t row) const {
+    return static_cast<float*>(args.scratch) + shared_x_at_ + k / cut_.inner * x_slab() + row * x_step();
+  }
+  float* shared_y(const device::LaunchArgs& args, int64_t k, int64_t column) const {
+    return static_cast<float*>(args.scratch) + k / cut_.inner * y_slab() + column / cut_.columns * block_step_ * most_units_;
+  }
+  void pack_for_all(const device::LaunchArgs& args, ThreadPool& pool) const {
+    const int64_t slabs = parts(p_.k, cut_.inner);
+    const int64_t y_blocks = cut_.share_y ? cut_.column_count : 0, x_blocks = cut_.share_x ? cut_.row_count : 0;
+    pool.run(slabs * (y_blocks + x_blocks), [&](int64_t i) {
+      const int64_t k = i % slabs * cut_.inner, length = std::min(cut_.inner, p_.k - k), index = i / slabs;
+      if (index < y_blocks) {
+        const int64_t column = index * cut_.columns;
+        const void* y = pack_.element(args.pointers[p_.y_input], p_.offset(p_.y, 0) + column * p_.y.column_step + k * p_.y.row_step);
+        pack_y(y, std::min(cut_.columns, p_.n - column), length, shared_y(args, k, column));
+      } else {
+        const int64_t row = (index - y_blocks) * cut_.rows;
+        const void* x = pack_.element(args.pointers[p_.x_input], p_.offset(p_.x, 0) + row * p_.x.row_step + k * p_.x.column_step);
+        pack_x(x, std::min(cut_.rows, p_.m - row), length, shared_x(args, k, row));
+      }
+    });
+  }
+
+  // Blocks follow each other along the rows: where two threads share the rows of a result, each fetches what the other writes.
+  void block(const device::LaunchArgs& args, int64_t batch, int64_t index, int64_t part = 0) const {
+    const int64_t row0 = index / cut_.column_count * cut_.rows, column0 = index % cut_.column_count * cut_.columns;
     const int64_t rows = std::min(cut_.rows, p_.m - row0), columns = std::min(cut_.columns, p_.n - column0);
     const void* x = pack_.element(args.pointers[p_.x_input], p_.offset(p_.x, batch) + row0 * p_.x.row_step);
     const void* y = pack_.element(args.pointers[p_.y_input], p_.offset(p_.y, batch) + column0 * p_.y.column_step);
-    auto* scratch = static_cast<float*>(scratch_.mine(static_cast<char*>(args.scratch) + (sums_ ? sums_->scratch_bytes() : 0)));
+    auto* scratch = static_cast<float*>(scratch_.mine(static_cast<char*>(args.scratch) + shared_bytes_));
     float* buffer = scratch + block_at_;
     const bool one_pass = cut_.inner >= p_.k;
     float* result = sums_ ? sums_->part(args, part) : static_cast<float*>(args.pointers[inputs_]);
@@ -238,17 +268,22 @@ class TileGemm final : public CpuProgram {
     for (int64_t k = begin; k < end; k += cut_.inner) {
       const int64_t length = std::min(cut_.inner, end - k);
       const void* y_block = pack_.element(y, k * p_.y.row_step);
-      if (cut_.pack_y) {
-        if (!cut_.keep_y || !packed.is(batch, column0)) pack_y(y_block, columns, length, scratch);
+      if (cut_.share_y) {
+        y_block = shared_y(args, k, column0);
+      } else if (cut_.pack_y) {
+        pack_y(y_block, columns, length, scratch);
         y_block = scratch;
       }
+      const void* x_block = pack_.element(x, k * p_.x.column_step);
+      const bool by_block = cut_.pack_x && !cut_.share_x && way_ == Rows::Together;
+      if (by_block) pack_x(x_block, rows, length, scratch + x_at_);
       for_even_parts(rows, most_height_, [&](int64_t row, int64_t height) {
-        const void* x_panel = pack_.element(x, row * p_.x.row_step + k * p_.x.column_step);
+        const void* x_panel = pack_.element(x_block, row * p_.x.row_step);
         int64_t a_step = way_ == Rows::Apart ? p_.x.row_step : p_.x.column_step;
         if (cut_.pack_x) {
-          pack_x(x_panel, height, length, scratch + x_at_);
-          x_panel = scratch + x_at_;
-          a_step = way_ == Rows::Apart ? x_step() : most_height_;
+          if (!cut_.share_x && !by_block) pack_x(x_panel, height, length, scratch + x_at_);
+          x_panel = cut_.share_x ? shared_x(args, k, row0 + row) : scratch + x_at_ + (by_block ? row * x_step() : 0);
+          a_step = way_ == Rows::Apart ? x_step() : height;
         }
         float* c_panel = epilogue_ && one_pass ? c : c + row * c_step;
         const bool last = epilogue_ && k + length == p_.k;
@@ -299,7 +334,8 @@ class TileGemm final : public CpuProgram {
   int64_t most_height_;
   std::optional<PartialSums> sums_;  // runs the end instead of `epilogue_`
   Epilogue epilogue_;
-  int64_t block_step_ = 0, x_at_ = 0, block_at_ = 0;  // floats
+  int64_t block_step_ = 0, shared_x_at_ = 0, x_at_ = 0, block_at_ = 0;  // floats
+  size_t shared_bytes_ = 0;                                             // of scratch memory, before the threads' pieces
   WorkerScratch scratch_;
 };
 
