@@ -210,10 +210,9 @@ Tensor Layer::operator()(const Tensor& x, const Pass& pass, Where where) const {
 Config Layer::config() const {
   const LayerBody& b = body();
   Config all = {{"name", b.name()}, {"trainable", b.trainable_}};
-  all["dtype"] = {{"module", "keras"},
-                  {"class_name", "DTypePolicy"},
-                  {"config", {{"name", std::string(tandem::name(b.dtype_))}}},
-                  {"registered_name", nullptr}};
+  const std::string_view policy = b.precision_ == Precision::Float32 ? tandem::name(b.dtype_) : tandem::name(b.precision_);
+  all["dtype"] = {
+      {"module", "keras"}, {"class_name", "DTypePolicy"}, {"config", {{"name", std::string(policy)}}}, {"registered_name", nullptr}};
   if (b.activity_regularizer_) all["activity_regularizer"] = b.activity_regularizer_.config();
   const Config own = b.config();
   for (const auto& [key, value] : own.items()) {
@@ -229,6 +228,26 @@ void Layer::set_trainable(bool trainable) const {
   visit(*this, [&](LayerBody& b) {
     b.trainable_ = trainable;
     for (size_t i = 0; i < b.trainable_count_; ++i) b.weights_[i].set_trainable(trainable);
+  });
+}
+
+Precision Layer::precision() const {
+  const LayerBody* first = nullptr;
+  visit(*this, [&](LayerBody& b) {
+    if (b.precision_ == Precision::Float32) return;
+    if (!first) first = &b;
+    if (b.precision_ != first->precision_)
+      user_error("model '", name(), "': one step cannot compute in two precisions: '", first->name(), "' (", first->class_name(), ") is ",
+                 tandem::name(first->precision_), ", '", b.name(), "' (", b.class_name(), ") is ", tandem::name(b.precision_),
+                 "\n  hint: compile({.precision = …}) sets one for all layers");
+  });
+  return first ? first->precision_ : Precision::Float32;
+}
+
+void Layer::set_precision(Precision precision) const {
+  tandem::name(precision);  // UserError when there is no such one
+  visit(*this, [&](LayerBody& b) {
+    if (b.dtype_ == DType::F32) b.precision_ = precision;
   });
 }
 

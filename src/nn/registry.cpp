@@ -65,15 +65,21 @@ Config registered_name(const std::string& class_name) {
   return found->second.is_own ? Config() : Config("Custom>" + class_name);
 }
 
+struct Policy {
+  DType dtype;  // of weights
+  Precision precision = Precision::Float32;
+};
+
 // A name, or Keras's form of a policy.
-DType dtype_from(const Config& c, const std::string& what) {
+Policy policy_from(const Config& c, const std::string& what) {
   const Config* name = &c;
   if (c.is_object() && c.contains("config") && c["config"].contains("name")) name = &c["config"]["name"];
   if (!name->is_string()) user_error(what, ": dtype is ", c.dump(), ", expected a name or a policy");
-  const auto dtype = parse_dtype(name->get<std::string>());
-  if (!dtype)
-    user_error(what, ": unknown dtype ", name->dump(), "\n  hint: layers have one dtype; mixed policies belong to the whole model");
-  return *dtype;
+  const auto text = name->get<std::string>();
+  if (const auto dtype = parse_dtype(text)) return {*dtype};
+  for (const Precision p : {Precision::MixedFloat16, Precision::MixedBFloat16})
+    if (text == tandem::name(p)) return {DType::F32, p};
+  user_error(what, ": unknown dtype ", name->dump(), "\n  hint: a type, mixed_float16 or mixed_bfloat16");
 }
 
 }  // namespace
@@ -103,7 +109,11 @@ Layer layer_from_config(const std::string& class_name, const Config& config) {
   Layer layer = maker(config);
   LayerBody& body = layer.body();
   if (const auto name = config.find("name"); name != config.end() && name->is_string()) body.name_ = name->get<std::string>();
-  if (const auto dtype = config.find("dtype"); dtype != config.end() && !dtype->is_null()) body.dtype_ = dtype_from(*dtype, class_name);
+  if (const auto dtype = config.find("dtype"); dtype != config.end() && !dtype->is_null()) {
+    const Policy policy = policy_from(*dtype, class_name);
+    body.dtype_ = policy.dtype;
+    body.precision_ = policy.precision;
+  }
   if (const auto r = config.find("activity_regularizer"); r != config.end()) body.activity_regularizer_ = Regularizer::from_config(*r);
   if (const auto t = config.find("trainable"); t != config.end() && t->is_boolean() && !t->get<bool>()) layer.set_trainable(false);
   return layer;

@@ -4,6 +4,9 @@ import numpy as np
 from keras import Input, Model, Sequential, layers, optimizers
 
 MODELS = {}
+# What Keras is set to while such a model is made and while it is loaded: it takes a model's own policy, which decides about the loss scale,
+# from there and not from the file. For all others float32.
+POLICIES = {"mixed": "mixed_float16", "mixed_bfloat16": "mixed_bfloat16"}
 
 
 def model(make):
@@ -148,6 +151,30 @@ def augmented():
 def precisions():
     made = Sequential([Input((4,)), layers.Dense(5, dtype="float16"), layers.Dense(5, dtype="bfloat16"), layers.Dense(3, dtype="float32")])
     return made, floats(4, 4), []
+
+
+def mixed_by_policy(name):
+    def make():
+        made = Sequential([Input((8,)), layers.Dense(16, "relu"), layers.BatchNormalization(), layers.Dense(8, "tanh"),
+                           layers.Dense(3, "softmax", dtype="float32")], name=name)
+        return compiled(made, floats(4, 8), classes(3), loss="sparse_categorical_crossentropy", metrics=["accuracy"])
+
+    make.__name__ = name
+    model(make)
+
+
+mixed_by_policy("mixed")
+mixed_by_policy("mixed_bfloat16")
+
+
+@model
+def mixed_layers():
+    """Layers with policies of their own, and a loss scale that was asked for; it grows while the model is trained."""
+    x = inputs = Input((8,))
+    x = layers.Dense(6, "tanh", dtype="mixed_float16")(x)
+    x = layers.Dense(6, "tanh", dtype=keras.DTypePolicy("mixed_float16"))(x)
+    scaled = optimizers.LossScaleOptimizer(optimizers.SGD(0.1, momentum=0.5), initial_scale=1024.0, dynamic_growth_steps=2)
+    return compiled(Model(inputs, layers.Dense(2, dtype="float32")(x)), floats(4, 8), floats(4, 2), scaled)
 
 
 def trained_by(name, optimizer, **options):

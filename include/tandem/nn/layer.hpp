@@ -10,6 +10,7 @@
 
 #include <tandem/function.hpp>
 #include <tandem/nn/weights.hpp>
+#include <tandem/precision.hpp>
 #include <tandem/random.hpp>
 #include <tandem/tensor.hpp>
 #include <tandem/variable.hpp>
@@ -52,7 +53,8 @@ class LayerBody {
 
   const std::string& name() const;
   bool trainable() const { return trainable_; }
-  DType dtype() const { return dtype_; }  // of weights; floating inputs are cast to it
+  DType dtype() const { return dtype_; }              // of weights; floating inputs are cast to it
+  Precision precision() const { return precision_; }  // of its policy, which mixes types only where the weights are float32
 
   struct Child;  // { std::string attribute; Layer layer; }: the attribute is where Keras keeps its weights in a file
   const std::vector<Child>& children() const { return children_; }
@@ -81,6 +83,7 @@ class LayerBody {
   bool built_ = false, trainable_ = true;
   bool casts_inputs_ = true;
   DType dtype_ = DType::F32;
+  Precision precision_ = Precision::Float32;
   Regularizer activity_regularizer_;
   std::vector<Variable> weights_;  // those made trainable come first
   size_t trainable_count_ = 0;
@@ -112,7 +115,10 @@ class Layer {
   void build(const std::vector<Spec>& inputs, Where where = Where::current()) const;
   bool trainable() const;
   void set_trainable(bool trainable) const;  // of all weights inside
-  std::vector<Variable> weights() const;     // all inside, as Keras lists them: own ones first, of these the trainable ones
+  // Its policy's or, when that does not mix types, the first inside that does; UserError when there are two that differ.
+  Precision precision() const;
+  void set_precision(Precision precision) const;  // of everything inside that has float32 weights
+  std::vector<Variable> weights() const;          // all inside, as Keras lists them: own ones first, of these the trainable ones
   std::vector<Variable> trainable_weights() const;
   std::vector<Variable> non_trainable_weights() const;
   std::vector<Tensor> losses() const;  // regularisation of everything inside, to be called while tracing

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <tandem/data.hpp>
+#include <tandem/loss_scale.hpp>
 #include <tandem/nn/callbacks.hpp>
 #include <tandem/nn/losses.hpp>
 #include <tandem/nn/metrics.hpp>
@@ -17,11 +18,13 @@
 namespace tandem::nn {
 
 struct CompileOptions {
-  Optimizer optimizer = "rmsprop";            // from a name, or made: Adam(1e-3)
-  std::vector<Loss> loss = {};                // one for all outputs, or one an output
-  std::vector<Metric> metrics = {};           // "accuracy" means what Keras makes of it for the loss
-  std::vector<Metric> weighted_metrics = {};  // these take sample and class weights into account
-  std::vector<double> loss_weights = {};      // one an output; default: 1
+  Optimizer optimizer = "rmsprop";                  // from a name, or made: Adam(1e-3)
+  std::vector<Loss> loss = {};                      // one for all outputs, or one an output
+  std::vector<Metric> metrics = {};                 // "accuracy" means what Keras makes of it for the loss
+  std::vector<Metric> weighted_metrics = {};        // these take sample and class weights into account
+  std::vector<double> loss_weights = {};            // one an output; default: 1
+  std::optional<Precision> precision = {};          // of the compiled steps and the layers' policies; default: what the layers say
+  std::optional<LossScaleOptions> loss_scale = {};  // default: Keras's with MixedFloat16, else none
 };
 
 struct FitOptions {
@@ -54,7 +57,8 @@ class Model : public Network {
   bool compiled() const;
   const CompileOptions& compile_options() const;  // UserError when it is not compiled
   Optimizer& optimizer() const;
-  Config compile_config() const;  // as Keras keeps it in a file
+  const std::optional<LossScale>& loss_scale() const;  // none when the gradients are not scaled
+  Config compile_config() const;                       // as Keras keeps it in a file
   void compile_from_config(const Config& config) const;
   MetricBody::Better better(const std::string& metric) const;  // which way a metric of this model, or a loss, should go
 

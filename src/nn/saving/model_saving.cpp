@@ -20,7 +20,11 @@ void expect_built(const Model& model, const char* what) {
                "\n  hint: begin it with Input({…}), or call it once");
 }
 
-const Optimizer* optimizer_of(const Model& model) { return model.compiled() ? &model.optimizer() : nullptr; }
+TrainingState training_state(const Model& model) {
+  if (!model.compiled()) return {};
+  const std::optional<LossScale>& scale = model.loss_scale();
+  return {&model.optimizer(), scale ? &*scale : nullptr};
+}
 
 Model model_from(const Config& config, uint64_t weight_bytes) {
   const LoadingScope loading(weight_bytes);
@@ -32,7 +36,7 @@ Model model_from(const Config& config, uint64_t weight_bytes) {
 // A file that was saved before the first step has no state but the step's number and the learning rate.
 bool is_untrained(const io::Hdf5Group& weights, const Optimizer& optimizer) {
   constexpr size_t kHead = 2;
-  const io::Hdf5Group* vars = weights.find("optimizer/vars");
+  const io::Hdf5Group* vars = optimizer_variables(weights);
   return !vars || (vars->datasets.size() <= kHead && optimizer.variables().size() > kHead);
 }
 
@@ -56,32 +60,32 @@ void Model::save(const std::filesystem::path& path) const {
   expect_built(*this, "save");
   Config config = serialize(*this);
   if (compiled()) config[kCompileConfig] = compile_config();
-  write_keras_file(path, config, weights_tree(*this, optimizer_of(*this)));
+  write_keras_file(path, config, weights_tree(*this, training_state(*this)));
 }
 
 void Model::save_weights(const std::filesystem::path& path) const {
   expect_built(*this, "save_weights");
-  write_weights_file(path, weights_tree(*this, optimizer_of(*this)));
+  write_weights_file(path, weights_tree(*this, training_state(*this)));
 }
 
 void Model::load_weights(const std::filesystem::path& path) const {
   expect_built(*this, "load_weights");
-  assign_weights(read_weights_file(path), path.string(), *this, optimizer_of(*this), OptimizerState::IfItFits);
+  assign_weights(read_weights_file(path), path.string(), *this, training_state(*this), OptimizerState::IfItFits);
 }
 
 Model Model::load(const std::filesystem::path& path, const LoadOptions& options) {
   if (!path.filename().string().ends_with(".keras")) user_error("load: the name of a model's file ends in .keras, got ", path.string());
   const KerasFile file = read_keras_file(path);
   Model model = reading(path, "config.json", "", [&] { return model_from(file.config, file.weight_bytes); });
-  const Optimizer* optimizer = nullptr;
+  TrainingState training;
   if (const auto found = file.config.find(kCompileConfig);
       options.compile && found != file.config.end() && !found->is_null() && !found->empty())
     reading(path, kCompileConfig, "\n  hint: load with {.compile = false} leaves it out", [&] {
       model.compile_from_config(*found);
       model.optimizer().build(model.trainable_weights());
-      if (!is_untrained(file.weights, model.optimizer())) optimizer = &model.optimizer();
+      if (!is_untrained(file.weights, model.optimizer())) training = training_state(model);
     });
-  assign_weights(file.weights, path.string(), model, optimizer, OptimizerState::Required);
+  assign_weights(file.weights, path.string(), model, training, OptimizerState::Required);
   return model;
 }
 

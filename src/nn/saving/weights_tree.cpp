@@ -28,6 +28,26 @@ void walk(const Layer& layer, const std::string& path, std::set<const LayerBody*
   for (const LayerBody::Child& child : in_order_of_visit(layer.body())) walk(child.layer, join(path, child.attribute), seen, visit);
 }
 
+// With a loss scale Keras has an optimizer around the user's: a step's number and a rate that stay 0, once it was built how many steps
+// were finite and the scale, then all that is the inner one's, which has its own group as well.
+constexpr char kOptimizer[] = "optimizer", kInner[] = "optimizer/inner_optimizer", kLossScaleName[] = "loss_scale_optimizer";
+constexpr size_t kOfLossScale = 4;
+
+std::vector<Variable> state_of(const LossScale& scale) { return {scale.variables()[1], scale.variables()[0]}; }
+
+std::vector<Variable> around(const Optimizer& inner, const std::vector<Variable>& state) {
+  std::vector<Variable> all = {Variable(Tensor::zeros({}, DType::I32), {.name = "iteration", .trainable = false}),
+                               Variable(Tensor::scalar(0.f), {.name = "learning_rate", .trainable = false})};
+  all.insert(all.end(), state.begin(), state.end());
+  all.insert(all.end(), inner.variables().begin(), inner.variables().end());
+  return all;
+}
+
+size_t count_at(const io::Hdf5Group& file, const std::string& path) {
+  const io::Hdf5Group* vars = file.find(join(path, "vars"));
+  return vars ? vars->datasets.size() : 0;
+}
+
 void put(io::Hdf5Group& tree, const std::string& path, const std::string& name, const std::vector<Variable>& variables) {
   io::Hdf5Group& vars = tree.at(join(path, "vars"));
   vars.attributes["name"] = name;
@@ -110,14 +130,23 @@ void for_each_layer(const Layer& model, const VisitLayer& visit) {
   walk(model, "", seen, visit);
 }
 
-io::Hdf5Group weights_tree(const Layer& model, const Optimizer* optimizer) {
+io::Hdf5Group weights_tree(const Layer& model, const TrainingState& training) {
   io::Hdf5Group tree;
   for_each_layer(model, [&](const std::string& path, const Layer& layer) { put(tree, path, layer.name(), layer.body().own_weights()); });
-  if (optimizer) put(tree, "optimizer", optimizer->name(), optimizer->variables());
+  if (const Optimizer* optimizer = training.optimizer) {
+    if (const LossScale* scale = training.loss_scale)
+      put(tree, kOptimizer, kLossScaleName, around(*optimizer, optimizer->built() ? state_of(*scale) : std::vector<Variable>()));
+    put(tree, training.loss_scale ? kInner : kOptimizer, optimizer->name(), optimizer->variables());
+  }
   return tree;
 }
 
-bool assign_weights(const io::Hdf5Group& file, const std::string& label, const Layer& model, const Optimizer* optimizer,
+const io::Hdf5Group* optimizer_variables(const io::Hdf5Group& file) {
+  const io::Hdf5Group* inner = file.find(join(kInner, "vars"));
+  return inner ? inner : file.find(join(kOptimizer, "vars"));
+}
+
+bool assign_weights(const io::Hdf5Group& file, const std::string& label, const Layer& model, const TrainingState& training,
                     OptimizerState state) {
   Match weights(file);
   for_each_layer(model,
@@ -127,8 +156,15 @@ bool assign_weights(const io::Hdf5Group& file, const std::string& label, const L
 
   Match slots(file);
   bool takes_state = false;
-  if (optimizer && file.find("optimizer/vars")) {
-    slots.take("optimizer", cat("optimizer '", optimizer->name(), "'"), optimizer->variables());
+  if (const Optimizer* optimizer = training.optimizer; optimizer && optimizer_variables(file)) {
+    const bool has_inner = file.find(join(kInner, "vars"));
+    // Neither a file that was saved before the first step nor one that was trained without a scale has one; ours stays.
+    const bool has_scale = has_inner && count_at(file, kOptimizer) == count_at(file, kInner) + kOfLossScale;
+    const std::string what = cat("optimizer '", optimizer->name(), "'");
+    if (training.loss_scale && has_scale)
+      slots.take(kOptimizer, what, around(*optimizer, state_of(*training.loss_scale)));
+    else
+      slots.take(has_inner ? kInner : kOptimizer, what, optimizer->variables());
     takes_state = slots.differences().empty();
     if (!takes_state && state == OptimizerState::Required) refuse(label, "the optimizer", slots.differences());
   }

@@ -78,6 +78,39 @@ std::vector<Metric> metrics_from(const Config& given, const Names& outputs) {
   return metrics;
 }
 
+// Keras wraps the optimizer in another one when its user asked for a scale; the scale that mixed_float16 brings along is not written.
+constexpr char kLossScale[] = "LossScaleOptimizer";
+
+Config optimizer_config(const CompileOptions& options) {
+  Config optimizer = options.optimizer.serialize();
+  if (!options.loss_scale) return optimizer;
+  Config config = {{"name", "loss_scale_optimizer"},
+                   {"inner_optimizer", std::move(optimizer)},
+                   {"initial_scale", options.loss_scale->initial},
+                   {"dynamic_growth_steps", options.loss_scale->growth_steps}};
+  if (!options.loss_scale->dynamic) config["dynamic"] = false;  // Keras had it once, and says so when it meets it
+  return {{"module", "keras.optimizers"}, {"class_name", kLossScale}, {"config", std::move(config)}, {"registered_name", nullptr}};
+}
+
+void read_optimizer(const Config& given, CompileOptions& options) {
+  if (!given.is_object() || !given.contains("class_name") || given["class_name"] != kLossScale) {
+    options.optimizer = Optimizer::deserialize(given);
+    return;
+  }
+  const Config config = given.contains("config") ? given["config"] : Config();
+  if (!config.is_object() || !config.contains("inner_optimizer")) user_error("compile_config: ", kLossScale, " has no inner_optimizer");
+  options.optimizer = Optimizer::deserialize(config["inner_optimizer"]);
+  LossScaleOptions& scale = options.loss_scale.emplace();
+  const auto read = [&](const char* key, bool (Config::*is_kind)() const noexcept, auto& to) {
+    if (!config.contains(key)) return;
+    if (!(config[key].*is_kind)()) user_error("compile_config: ", kLossScale, ": cannot be made with ", key, " = ", config[key].dump());
+    config[key].get_to(to);
+  };
+  read("initial_scale", &Config::is_number, scale.initial);
+  read("dynamic_growth_steps", &Config::is_number_integer, scale.growth_steps);
+  read("dynamic", &Config::is_boolean, scale.dynamic);
+}
+
 }  // namespace
 
 Config compile_config(const CompileOptions& options, const Names& outputs) {
@@ -88,7 +121,7 @@ Config compile_config(const CompileOptions& options, const Names& outputs) {
     loss = Config::array();
     for (const Loss& l : options.loss) loss.push_back(l ? l.serialize() : Config());
   }
-  return {{"optimizer", options.optimizer.serialize()},
+  return {{"optimizer", optimizer_config(options)},
           {"loss", loss},
           {"loss_weights", options.loss_weights.empty() ? Config() : Config(options.loss_weights)},
           {"metrics", metrics_config(options.metrics, outputs)},
@@ -103,7 +136,7 @@ CompileOptions compile_options_from(const Config& config, const Names& outputs) 
   const auto member = [&](const char* key) { return config.contains(key) ? config[key] : Config(); };
   CompileOptions options;
   const Config optimizer = member("optimizer");
-  if (!optimizer.is_null()) options.optimizer = Optimizer::deserialize(optimizer);
+  if (!optimizer.is_null()) read_optimizer(optimizer, options);
   options.loss = losses_from(member("loss"), outputs);
   options.loss_weights = weights_from(member("loss_weights"), outputs);
   options.metrics = metrics_from(member("metrics"), outputs);

@@ -187,6 +187,10 @@ void Model::compile(const CompileOptions& options) const {
   auto training = std::make_shared<Training>();
   training->options = options;
   training->compiled = true;
+  training->precision = options.precision ? *options.precision : precision();
+  if (options.loss_scale || training->precision == Precision::MixedFloat16)
+    training->loss_scale.emplace(options.loss_scale.value_or(LossScaleOptions{}));
+  if (options.precision) set_precision(*options.precision);
   dynamic_cast<NetworkBody&>(body()).training = std::move(training);
 }
 
@@ -195,6 +199,7 @@ const CompileOptions& Model::compile_options() const { return compiled_training(
 Config Model::compile_config() const { return nn::compile_config(compile_options(), output_names(*this)); }
 void Model::compile_from_config(const Config& config) const { compile(compile_options_from(config, output_names(*this))); }
 Optimizer& Model::optimizer() const { return compiled_training(*this).options.optimizer; }
+const std::optional<LossScale>& Model::loss_scale() const { return compiled_training(*this).loss_scale; }
 
 MetricBody::Better Model::better(const std::string& metric) const {
   const std::optional<Metric> found = compiled_training(*this).metric(metric);

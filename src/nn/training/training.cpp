@@ -200,8 +200,15 @@ const FlatCallable& Training::step(const Model& model, Run::Kind kind, const std
         const Model m = self();
         Tape tape;
         measure(m, batch, parts, class_weight, true, [&](const Tensor& loss) {
-          options.optimizer.apply(tape.gradients(options.optimizer.scaled(loss), m.trainable_weights()));
-          m.apply_constraints();
+          const Tensor scaled = options.optimizer.scaled(loss);
+          const auto update = [&](const std::vector<Tensor>& gradients) {
+            options.optimizer.apply(gradients);
+            m.apply_constraints();
+          };
+          if (loss_scale)
+            loss_scale->apply(tape.gradients(loss_scale->scale(scaled), m.trainable_weights()), update);
+          else
+            update(tape.gradients(scaled, m.trainable_weights()));
         });
         return {};
       };
@@ -221,8 +228,9 @@ const FlatCallable& Training::step(const Model& model, Run::Kind kind, const std
       break;
   }
   static constexpr const char* kNames[] = {"train_step", "test_step", "predict_step"};
-  steps_.push_back(std::make_unique<Step>(
-      Step{kind, text, parts, class_weight, FlatCallable(std::move(body), {.name = kNames[static_cast<size_t>(kind)], .specs = specs})}));
+  const FunctionOptions function{
+      .name = kNames[static_cast<size_t>(kind)], .specs = specs, .precision = compiled ? precision : model.precision()};
+  steps_.push_back(std::make_unique<Step>(Step{kind, text, parts, class_weight, FlatCallable(std::move(body), function)}));
   return steps_.back()->function;
 }
 

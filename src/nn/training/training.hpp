@@ -26,6 +26,8 @@ struct Training {
 
   CompileOptions options;
   bool compiled = false;
+  Precision precision = Precision::Float32;  // once it is compiled
+  std::optional<LossScale> loss_scale;
 
   // The step of this kind for such batches, traced when it is first called. Makes the model's weights, metrics and optimizer's state.
   const FlatCallable& step(const Model& model, Run::Kind kind, const std::vector<Spec>& specs, const Parts& parts,
