@@ -130,7 +130,7 @@ History run_fit(const Model& model, const FitOptions& options, TrainingLoop loop
   if (options.epochs > first) training.options.optimizer.finalize_variable_values();
   run.each([&](CallbackBody& c) { c.on_train_end(run, logs); });
   if (interrupted() && options.verbose)
-    std::fprintf(stderr, "fit: interrupted in epoch %lld; the model is as that step left it\n", static_cast<long long>(run.epoch + 1));
+    std::fprintf(stderr, "fit: interrupted in epoch %lld; the model is as that step left it\n", static_cast<long long>(run.epoch) + 1);
   return history;
 }
 
