@@ -9,6 +9,8 @@ namespace tandem::data {
 namespace {
 
 constexpr int64_t kMostAhead = 512;  // of autotuned queues
+// Of others. With fewer, threads wait whenever the reader has no core: 10 % of the images a second that two cores decode.
+constexpr int64_t kAheadPerThread = 16;
 // Handing something over costs about ten microseconds, so a block should be worth several of that, and not make a reader wait.
 constexpr int64_t kShortBlockNs = 50'000, kLongBlockNs = 200'000, kMostInBlock = 64;
 constexpr auto kStarvedWait = std::chrono::milliseconds(1);  // another queue's bytes may be given back without a word to this one
@@ -17,7 +19,10 @@ constexpr auto kStarvedWait = std::chrono::milliseconds(1);  // another queue's 
 
 void set_parallel(Stage& stage, const Context& context, int64_t asked) {
   if (stage.has_queue) return;
-  if (asked == kAutotune && context.settings.autotune) stage.parallel.high = std::max(2, context.settings.threads);
+  if (asked == kAutotune && context.settings.autotune) {
+    stage.parallel.high = std::max(2, context.settings.threads);
+    stage.parallel.value = 2;  // an epoch may be over before one thread is seen to be too few
+  }
   if (asked != kAutotune) {
     stage.parallel.low = stage.parallel.high = asked;
     stage.parallel.value = asked;
@@ -33,7 +38,8 @@ void set_capacity(Stage& stage, const Context& context, int64_t asked) {
 
 int64_t capacity(const Stage& stage) {
   const int64_t own = stage.capacity.value.load(std::memory_order_relaxed);
-  return own > 0 ? own : 2 * stage.parallel.value.load(std::memory_order_relaxed) * stage.block.load(std::memory_order_relaxed);
+  return own > 0 ? own
+                 : kAheadPerThread * stage.parallel.value.load(std::memory_order_relaxed) * stage.block.load(std::memory_order_relaxed);
 }
 
 Ahead::Ahead(Stage& stage, Context& context, const std::stop_token& link) : stage_(stage), context_(context), link_(link, Link{stop_}) {}

@@ -92,7 +92,7 @@ class Ahead {
 
 // Sets a stage's numbers from what the user asked for, unless an earlier walk of this iterator did and tuned them since.
 void set_parallel(Stage& stage, const Context& context, int64_t asked);
-void set_capacity(Stage& stage, const Context& context, int64_t asked);  // 0: twice the threads; call it last
+void set_capacity(Stage& stage, const Context& context, int64_t asked);  // 0: a multiple of the threads; call it last
 int64_t capacity(const Stage& stage);
 
 }  // namespace tandem::data

@@ -23,7 +23,7 @@ struct Stage {
   std::atomic<int64_t> wait_ns{0};                  // that its reader waited for its queue
   std::atomic<int64_t> queued{0}, queued_bytes{0};  // now
   std::atomic<int64_t> fill_sum{0}, fill_count{0};  // how full the queue was when its reader came
-  Tunable parallel, capacity;                       // capacity 0: twice the threads
+  Tunable parallel, capacity;                       // capacity 0: a multiple of the threads
   bool has_queue = false;
   std::atomic<int64_t> block{1};           // elements that a thread makes in one go
   std::atomic<int64_t> largest_bytes{-1};  // of its elements so far; -1: nobody knows yet
