@@ -31,20 +31,17 @@ Epilogue::Epilogue(const codegen::Kernel& kernel, int64_t row_step, Toolbox& too
   stage_ = compile_stage(codegen::canonical(kernel.end->loops, {}, in, out, static_cast<int>(rank) - (thin ? 2 : 1)), tools);
 }
 
-void Epilogue::fetch_ahead(const device::LaunchArgs& args, int64_t row, int64_t rows, int64_t column, int64_t columns) const {
-  constexpr uintptr_t kLine = 64;
+LinesAhead Epilogue::lines(const device::LaunchArgs& args, int64_t row, int64_t rows, int64_t column, int64_t columns) const {
+  LinesAhead lines(rows, columns * static_cast<int64_t>(element_bytes_));
   for (const Stream& s : streams_) {
     const bool in_place = s.pointer >= inputs_ && std::ranges::any_of(streams_, [&](const Stream& other) {
                             return other.pointer < inputs_ && args.pointers[other.pointer] == args.pointers[s.pointer];
                           });
-    if (in_place) continue;  // fetched as an input
-    auto* start = static_cast<const char*>(args.pointers[s.pointer]);
-    for (int64_t i = row; i < row + rows; ++i) {
-      const char* at = start + static_cast<size_t>(i * columns_ + column) * s.element_bytes;
-      const char* end = at + static_cast<size_t>(columns) * s.element_bytes;
-      for (at -= reinterpret_cast<uintptr_t>(at) % kLine; at < end; at += kLine) __builtin_prefetch(at, 0, 2);
-    }
+    if (in_place || s.element_bytes != element_bytes_ || lines.full()) continue;  // fetched as an input, or a small part of the whole
+    const auto step = columns_ * static_cast<int64_t>(s.element_bytes);
+    lines.add(static_cast<const char*>(args.pointers[s.pointer]) + row * step + column * static_cast<int64_t>(s.element_bytes), step);
   }
+  return lines;
 }
 
 void Epilogue::run(const device::LaunchArgs& args, const void* block, int64_t row0, int64_t row1, int64_t column0, int64_t column1) const {

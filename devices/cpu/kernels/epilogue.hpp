@@ -1,6 +1,7 @@
 // The elementwise end of a product, run on each finished block while it is still in the cache.
 #pragma once
 #include "generated.hpp"
+#include "lines_ahead.hpp"
 
 namespace tandem::cpu {
 
@@ -14,8 +15,8 @@ class Epilogue {
   // Rows are all axes of the result but the last, counted through; columns are the last one. `block` points at element (row0, column0)
   // of the product. Writes the kernel's outputs; any thread may call it for its own block.
   void run(const device::LaunchArgs& args, const void* block, int64_t row0, int64_t row1, int64_t column0, int64_t column1) const;
-  // Asks memory for what run() will read and write elementwise there, so that it arrives while the product is still being computed.
-  void fetch_ahead(const device::LaunchArgs& args, int64_t row, int64_t rows, int64_t column, int64_t columns) const;
+  // What run() will read and write elementwise there and no cache has, so that it can be asked for while the product is still computed.
+  LinesAhead lines(const device::LaunchArgs& args, int64_t row, int64_t rows, int64_t column, int64_t columns) const;
 
  private:
   Stage stage_;

@@ -6,6 +6,7 @@
 // packed when it would be used only a few times; one of 16 bits always is, which is where it becomes what the tiles take. What several
 // blocks would pack is packed once, by all threads, before the first of them.
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -37,6 +38,7 @@ constexpr int64_t kSharedFloats = 2 << 20;       // of an operand that is packed
 constexpr int64_t kCollidingStep = 1024;         // floats: rows at a multiple of it share few sets of the first cache
 constexpr int64_t kFarStep = 512;                // floats between pieces of rows that lie together: each is a line in a page of its own
 constexpr int64_t kPanelGap = 16;                // floats between packed rows of x, so that they do not meet in one set of the cache
+constexpr int64_t kMostRuns = 16;                // of memory that a tile asks for
 constexpr int64_t kSumParts = 2;                 // of a sum that is cut
 constexpr int64_t kMostRowsOfParts = 64;
 constexpr int64_t kLeastTermsPerRow = 16;           // of a sum that is cut: its results are few beside what it reads
@@ -50,6 +52,7 @@ struct Cut {
   int64_t batches_per_chunk = 1;
   int vectors;  // of a tile, at the most
   bool pack_x, pack_y;
+  bool copy_y;            // packed in passing, by the first panel of x that meets it
   bool share_x, share_y;  // packed once, for all blocks
 };
 
@@ -92,8 +95,9 @@ Cut cut(const Product& p, const HalfPack& pack, int threads) {
   const bool collides = p.x.column_step == 1 ? p.x.row_step % kCollidingStep == 0 : p.x.row_step == 1 && p.x.column_step >= kFarStep;
   c.pack_x = pack || (p.x.column_step != 1 && p.x.row_step != 1) || (collides && c.columns >= kPackFromColumns);
   c.pack_y = packs_y(c.rows);
+  c.copy_y = c.pack_y && !pack && !transposed;
   c.share_x = c.pack_x && shares(p.m * p.k, c.column_count);
-  c.share_y = c.pack_y && shares(p.k * p.n, c.row_count);
+  c.share_y = c.pack_y && !c.copy_y && shares(p.k * p.n, c.row_count);
   const int64_t packed_inner = std::clamp(kKeptFloats / c.columns, kBlockInner, 2 * kBlockInner) * pack.elements();
   const int64_t most_inner = c.pack_y || c.pack_x ? packed_inner : kDirectFloats / c.columns;
   c.inner = round_up(parts(c.terms, parts(c.terms, most_inner)), 4);
@@ -267,13 +271,7 @@ class TileGemm final : public CpuProgram {
     const int64_t begin = part * cut_.terms, end = std::min(p_.k, begin + cut_.terms);
     for (int64_t k = begin; k < end; k += cut_.inner) {
       const int64_t length = std::min(cut_.inner, end - k);
-      const void* y_block = pack_.element(y, k * p_.y.row_step);
-      if (cut_.share_y) {
-        y_block = shared_y(args, k, column0);
-      } else if (cut_.pack_y) {
-        pack_y(y_block, columns, length, scratch);
-        y_block = scratch;
-      }
+      YBlock y_block = y_of(args, pack_.element(y, k * p_.y.row_step), k, column0, columns, length, scratch);
       const void* x_block = pack_.element(x, k * p_.x.column_step);
       const bool by_block = cut_.pack_x && !cut_.share_x && way_ == Rows::Together;
       if (by_block) pack_x(x_block, rows, length, scratch + x_at_);
@@ -288,28 +286,47 @@ class TileGemm final : public CpuProgram {
         float* c_panel = epilogue_ && one_pass ? c : c + row * c_step;
         const bool last = epilogue_ && k + length == p_.k;
         const int64_t first_row = batch * p_.m + row0 + row;
-        tile_row(static_cast<const float*>(x_panel), a_step, height, static_cast<const float*>(y_block), columns, pack_.units(length),
-                 c_panel, c_step, k > begin, [&](int64_t column, int64_t width) {
-                   if (last && !swapped_) epilogue_.fetch_ahead(args, first_row, height, column0 + column, width);
-                 });
+        LinesAhead lines = last && !swapped_ ? epilogue_.lines(args, first_row, height, column0, columns) : LinesAhead();
+        tile_row(static_cast<const float*>(x_panel), a_step, height, y_block, columns, pack_.units(length), c_panel, c_step, k > begin,
+                 lines);
+        if (y_block.copy) y_block = {.at = y_block.copy, .packed = true};
         if (last) finish(args, c_panel, first_row, height, column0, columns);
       });
     }
   }
 
-  // One panel of x against all columns of the block; before(column, width) is called ahead of each tile.
-  template <class F>
-  void tile_row(const float* x, int64_t a_step, int64_t height, const float* y, int64_t columns, int64_t length, float* c, int64_t c_step,
-                bool accumulate, const F& before) const {
+  // Where the tiles find a part of y.
+  struct YBlock {
+    const float* at;
+    bool packed;
+    float* copy = nullptr;  // where the first panel of x packs it in passing
+  };
+  YBlock y_of(const device::LaunchArgs& args, const void* from, int64_t k, int64_t column, int64_t columns, int64_t length,
+              float* scratch) const {
+    if (cut_.share_y) return {.at = shared_y(args, k, column), .packed = true};
+    const auto* there = static_cast<const float*>(from);
+    if (!cut_.pack_y) return {.at = there, .packed = false};
+    if (cut_.copy_y) return {.at = there, .packed = false, .copy = scratch};
+    pack_y(from, columns, length, scratch);
+    return {.at = scratch, .packed = true};
+  }
+
+  // One panel of x against all columns of the block. All of `lines` is asked for meanwhile.
+  void tile_row(const float* x, int64_t a_step, int64_t height, const YBlock& y, int64_t columns, int64_t length, float* c, int64_t c_step,
+                bool accumulate, LinesAhead& lines) const {
     Tile t{.a = x, .a_step = a_step, .length = length, .c_step = c_step, .accumulate = accumulate};
+    const int64_t steps = parts(lines.steps(), parts(columns, cut_.vectors * set_.lanes));
+    std::array<AheadRun, kMostRuns> ahead;
     for (int64_t j = 0; j < columns;) {
       const int vectors = vectors_at(columns - j);
       const int64_t width = vectors * set_.lanes;
-      t.b = y + (cut_.pack_y ? j * length : j);
-      t.b_step = cut_.pack_y ? width : p_.y.row_step;
+      t.b = y.at + (y.packed ? j * length : j);
+      t.b_step = y.packed ? width : p_.y.row_step;
+      t.copy = y.copy ? y.copy + j * length : nullptr;
       t.c = c + j;
       t.last = tiles_.last(columns - j, vectors);
-      before(j, std::min(width, columns - j));
+      t.ahead = ahead.data();
+      t.ahead_end = lines.take(steps, ahead.data(), ahead.data() + ahead.size());
       tiles_.run(height, vectors, t);
       j += width;
     }

@@ -7,6 +7,8 @@
 #pragma once
 #include <cstdint>
 
+#include "lines_ahead.hpp"
+
 namespace tandem::cpu {
 
 struct Segment {
@@ -25,9 +27,15 @@ struct Tile {
   int64_t c_step;   // between the rows of c
   int last;         // columns in the last vector, 1 to lanes; b is not read and c not touched beyond them
   bool accumulate;  // go on from what c holds
+  // Beside the sum (see Beside): memory that is not needed yet, asked for a step every four ks; and where b is copied to, a row of whole
+  // vectors for each k.
+  const AheadRun *ahead = nullptr, *ahead_end = nullptr;
+  float* copy = nullptr;
 };
 
 enum class Rows : uint8_t { Apart, Together };  // of a: k lies at steps of 1, or rows do
+// What a tile does while it multiplies, at no cost: ask for Tile::ahead, and leave a copy of b behind as it should have lain.
+enum class Beside : uint8_t { Nothing, Lines, Copy };
 using TileFunction = void (*)(const Tile& tile);
 
 inline constexpr int kMostVectors = 4, kMostTileRows = 16;
@@ -36,7 +44,7 @@ inline constexpr int kMostVectors = 4, kMostTileRows = 16;
 struct TileSet {
   int lanes;             // floats in a vector
   const int* most_rows;  // [vectors]: the most rows of a tile of so many vectors; 0: no such tile
-  TileFunction (*get)(int rows, int vectors, Rows way);
+  TileFunction (*get)(int rows, int vectors, Rows way, Beside beside);
   // c[i] = a[i * a_step + k] . b[k], summed in a fixed pattern that depends on `length` alone.
   void (*dots)(const float* a, int64_t a_step, const float* b, int64_t rows, int64_t length, float* c);
   // to[i * step + j] = from[i * from_step + j], a whole number of vectors for each i in turn: what is written beyond `columns` is a later

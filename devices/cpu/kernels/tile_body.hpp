@@ -9,7 +9,10 @@
 namespace tandem::cpu {
 namespace {
 
-template <class I, int H, int V, Rows R> void run_tile(const Tile& t) {
+constexpr int64_t kLine = 64;       // bytes of a cache's line
+constexpr int64_t kCopyAhead = 32;  // ks: what is copied comes from beyond the second cache
+
+template <class I, int H, int V, Rows R, Beside B> void run_tile(const Tile& t) {
   using Vector = typename I::Vector;
   Vector sum[H][V];
   const auto last = I::mask(t.last);
@@ -27,7 +30,20 @@ template <class I, int H, int V, Rows R> void run_tile(const Tile& t) {
       TANDEM_UNROLL for (int v = 0; v < V; v += kVectorsInLine) __builtin_prefetch(t.c + i * t.c_step + v * I::kLanes, 1);
     }
   }
+  [[maybe_unused]] AheadRun run{};
+  [[maybe_unused]] const AheadRun* next_run = t.ahead;
+  const auto ask = [&]() __attribute__((always_inline)) {
+    if constexpr (B != Beside::Nothing) {
+      if (run.begin < run.end) {
+        TANDEM_UNROLL for (int64_t i = 0; i < kAheadStep; i += kLine) __builtin_prefetch(run.begin + i, 0, 2);
+        run.begin += kAheadStep;
+      } else if (next_run < t.ahead_end) {
+        run = *next_run++;
+      }
+    }
+  };
   const int64_t a_step = t.a_step, b_step = t.b_step;
+  [[maybe_unused]] float* copy = t.copy;
   for (int64_t s = 0; s < t.segment_count; ++s) {
     const float* a = t.a + t.segments[s].a;
     const float* b = t.b + t.segments[s].b;
@@ -38,6 +54,14 @@ template <class I, int H, int V, Rows R> void run_tile(const Tile& t) {
       TANDEM_UNROLL for (int i = 0; i < H; ++i) {
         const Vector x = I::set(element(i));
         TANDEM_UNROLL for (int v = 0; v < V; ++v) sum[i][v] = I::multiply_add(x, y[v], sum[i][v]);
+      }
+      if constexpr (B == Beside::Copy) {
+        TANDEM_UNROLL for (int v = 0; v < V; ++v) {
+          __builtin_prefetch(b + kCopyAhead * b_step + v * I::kLanes, 0, 2);
+          I::store(copy + v * I::kLanes, y[v]);
+        }
+        __builtin_prefetch(b + kCopyAhead * b_step + V * I::kLanes - 1, 0, 2);
+        copy += V * I::kLanes;
       }
       b += b_step;
     };
@@ -52,7 +76,10 @@ template <class I, int H, int V, Rows R> void run_tile(const Tile& t) {
             step([&](int i) __attribute__((always_inline)) { return rows[i / 3][i % 3 * a_step + u]; });
         TANDEM_UNROLL for (int p = 0; p < kPointers; ++p) rows[p] += count;
       };
-      for (; left >= 4; left -= 4) steps(4);
+      for (; left >= 4; left -= 4) {
+        steps(4);
+        ask();
+      }
       if (left & 2) steps(2);
       if (left & 1) steps(1);
     } else {
@@ -62,7 +89,10 @@ template <class I, int H, int V, Rows R> void run_tile(const Tile& t) {
           a += a_step;
         }
       };
-      for (; left >= 4; left -= 4) steps(4);
+      for (; left >= 4; left -= 4) {
+        steps(4);
+        ask();
+      }
       if (left & 2) steps(2);
       if (left & 1) steps(1);
     }
@@ -78,21 +108,30 @@ template <class I, int H, int V, Rows R> void run_tile(const Tile& t) {
   }
 }
 
-template <class I, int V, int H> TileFunction find(int rows, Rows way) {
-  if constexpr (H == 0) {
+template <class I, Rows R, Beside B, int V, int H> TileFunction find(int rows) {
+  if constexpr (H == 0)
     return nullptr;
-  } else {
-    if (rows == H) return way == Rows::Apart ? run_tile<I, H, V, Rows::Apart> : run_tile<I, H, V, Rows::Together>;
-    return find<I, V, H - 1>(rows, way);
-  }
+  else
+    return rows == H ? run_tile<I, H, V, R, B> : find<I, R, B, V, H - 1>(rows);
 }
-template <class I> TileFunction find_tile(int rows, int vectors, Rows way) {
+template <class I, Rows R, Beside B> TileFunction find(int rows, int vectors) {
   switch (vectors) {
-    case 1: return find<I, 1, I::kMostRows[1]>(rows, way);
-    case 2: return find<I, 2, I::kMostRows[2]>(rows, way);
-    case 4: return find<I, 4, I::kMostRows[4]>(rows, way);
+    case 1: return find<I, R, B, 1, I::kMostRows[1]>(rows);
+    case 2: return find<I, R, B, 2, I::kMostRows[2]>(rows);
+    case 4: return find < I, R, B, 4, B == Beside::Nothing ? I::kMostRows[4] : 0 > (rows);
     default: return nullptr;
   }
+}
+template <class I, Rows R> TileFunction find(int rows, int vectors, Beside beside) {
+  switch (beside) {
+    case Beside::Nothing: return find<I, R, Beside::Nothing>(rows, vectors);
+    case Beside::Lines: return find<I, R, Beside::Lines>(rows, vectors);
+    case Beside::Copy: return find<I, R, Beside::Copy>(rows, vectors);
+  }
+  return nullptr;
+}
+template <class I> TileFunction find_tile(int rows, int vectors, Rows way, Beside beside) {
+  return way == Rows::Apart ? find<I, Rows::Apart>(rows, vectors, beside) : find<I, Rows::Together>(rows, vectors, beside);
 }
 
 // Four vectors of partial sums a row, added pairwise at the end.
