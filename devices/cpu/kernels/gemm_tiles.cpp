@@ -38,6 +38,8 @@ constexpr int64_t kSharedFloats = 2 << 20;       // of an operand that is packed
 constexpr int64_t kCollidingStep = 1024;         // floats: rows at a multiple of it share few sets of the first cache
 constexpr int64_t kFarStep = 512;                // floats between pieces of rows that lie together: each is a line in a page of its own
 constexpr int64_t kPanelGap = 16;                // floats between packed rows of x, so that they do not meet in one set of the cache
+constexpr int64_t kTurnedWaste = 6;              // lanes that may be empty where a large matrix need not be turned around, measured
+constexpr int64_t kFetchFloats = 1 << 20;        // of an operand: less is in a cache already
 constexpr int64_t kMostRuns = 16;                // of memory that a tile asks for
 constexpr int64_t kSumParts = 2;                 // of a sum that is cut
 constexpr int64_t kMostRowsOfParts = 64;
@@ -62,6 +64,16 @@ struct Cut {
 bool sums_in_parts(const Product& p) {
   return p.batches == 1 && p.m > 1 && p.m <= kMostRowsOfParts && p.y.column_step == 1 && p.k >= kLeastTermsPerRow * p.m &&
          p.k * p.n >= kLeastFloatsOfParts;
+}
+
+// How the product lies in the kernel's result: as it is, as the one column that is its one row, or turned around.
+enum class Result : uint8_t { Plain, OneColumn, Turned };
+
+// A large transposed matrix, as in the gradient by a layer's input, costs more to turn around than the result and the other operand
+// together.
+bool is_turned(const Product& p, int64_t lanes) {
+  return p.batches == 1 && p.x.column_step == 1 && p.y.row_step == 1 && p.y.column_step != 1 && p.n >= 2 * p.m &&
+         p.k * p.n >= kReadAgainFloats && round_up(p.m, lanes) <= p.m + kTurnedWaste;
 }
 
 Cut cut(const Product& p, const HalfPack& pack, int threads) {
@@ -108,7 +120,7 @@ Cut cut(const Product& p, const HalfPack& pack, int threads) {
 
 class TileGemm final : public CpuProgram {
  public:
-  TileGemm(const codegen::Kernel& kernel, Product p, bool swapped, Toolbox& tools)
+  TileGemm(const codegen::Kernel& kernel, Product p, Result result, Toolbox& tools)
       : p_(std::move(p)),
         pack_(kernel.in[0].dtype, tools.target, Pairs::Allowed),
         way_(p_.x.column_step != 1 && p_.x.row_step == 1 ? Rows::Together : Rows::Apart),
@@ -117,13 +129,13 @@ class TileGemm final : public CpuProgram {
         cut_(cut(p_, pack_, tools.threads)),
         most_units_(pack_.units(cut_.inner)),
         inputs_(kernel.in.size()),
-        swapped_(swapped),
+        result_(result),
         most_height_(std::min(tiles_.most_rows(cut_.vectors), cut_.rows)) {
     block_step_ = round_up(cut_.columns, set_.lanes);
     if (cut_.terms < p_.k)
       sums_.emplace(kernel, parts(p_.k, cut_.terms), p_.m, p_.n, tools);
     else if (kernel.end)
-      epilogue_ = Epilogue(kernel, swapped ? 1 : block_step_, tools);
+      epilogue_ = Epilogue(kernel, result == Result::Plain ? block_step_ : result == Result::OneColumn ? 1 : turned_step(), tools);
     const int64_t slabs = parts(p_.k, cut_.inner);
     const int64_t shared_y = cut_.share_y ? slabs * y_slab() : 0, shared_x = cut_.share_x ? slabs * x_slab() + set_.lanes : 0;
     shared_x_at_ = round_up(shared_y, 16);
@@ -133,11 +145,12 @@ class TileGemm final : public CpuProgram {
     const int64_t y_floats = cut_.pack_y && !cut_.share_y ? most_units_ * block_step_ : 0;
     const int64_t x_rows = way_ == Rows::Together ? cut_.rows : most_height_;
     const int64_t x_floats = cut_.pack_x && !cut_.share_x ? x_step() * x_rows + set_.lanes : 0;
-    const int64_t block_rows = cut_.inner < p_.k ? cut_.rows : most_height_;
-    const int64_t block_floats = epilogue_ ? block_rows * block_step_ : 0;
+    const int64_t block_floats = !in_buffer() ? 0 : (by_panel() ? most_height_ : cut_.rows) * block_step_;
     x_at_ = round_up(y_floats, 16);
     block_at_ = x_at_ + round_up(x_floats, 16);
-    scratch_ = WorkerScratch(static_cast<size_t>(block_at_ + block_floats) * sizeof(float), tools.threads);
+    turned_at_ = block_at_ + round_up(block_floats, 16);
+    const int64_t turned_floats = result == Result::Turned ? cut_.columns * turned_step() : 0;
+    scratch_ = WorkerScratch(static_cast<size_t>(turned_at_ + turned_floats) * sizeof(float), tools.threads);
   }
   std::string_view kernel_name() const override { return "gemm/tiles"; }
   size_t scratch_bytes() const override { return shared_bytes_ + scratch_.bytes(); }
@@ -162,6 +175,11 @@ class TileGemm final : public CpuProgram {
 
  private:
   static constexpr int64_t kRowsAtATime = 8;  // of memory, while packing along them
+
+  // Whether blocks are made in scratch memory, and whether a panel of one is finished at a time.
+  bool in_buffer() const { return epilogue_ || result_ == Result::Turned; }
+  bool by_panel() const { return result_ != Result::Turned && cut_.inner >= p_.k; }
+  int64_t turned_step() const { return round_up(cut_.rows, set_.lanes); }
 
   int vectors_at(int64_t columns_left) const { return tiles_.vectors(columns_left, cut_.vectors); }
 
@@ -264,10 +282,9 @@ class TileGemm final : public CpuProgram {
     const void* y = pack_.element(args.pointers[p_.y_input], p_.offset(p_.y, batch) + column0 * p_.y.column_step);
     auto* scratch = static_cast<float*>(scratch_.mine(static_cast<char*>(args.scratch) + shared_bytes_));
     float* buffer = scratch + block_at_;
-    const bool one_pass = cut_.inner >= p_.k;
     float* result = sums_ ? sums_->part(args, part) : static_cast<float*>(args.pointers[inputs_]);
-    float* c = epilogue_ ? buffer : result + (batch * p_.m + row0) * p_.n + column0;
-    const int64_t c_step = epilogue_ ? block_step_ : p_.n;
+    float* c = in_buffer() ? buffer : result + (batch * p_.m + row0) * p_.n + column0;
+    const int64_t c_step = in_buffer() ? block_step_ : p_.n;
     const int64_t begin = part * cut_.terms, end = std::min(p_.k, begin + cut_.terms);
     for (int64_t k = begin; k < end; k += cut_.inner) {
       const int64_t length = std::min(cut_.inner, end - k);
@@ -283,16 +300,41 @@ class TileGemm final : public CpuProgram {
           x_panel = cut_.share_x ? shared_x(args, k, row0 + row) : scratch + x_at_ + (by_block ? row * x_step() : 0);
           a_step = way_ == Rows::Apart ? x_step() : height;
         }
-        float* c_panel = epilogue_ && one_pass ? c : c + row * c_step;
-        const bool last = epilogue_ && k + length == p_.k;
+        float* c_panel = epilogue_ && by_panel() ? c : c + row * c_step;
+        const bool last = epilogue_ && result_ != Result::Turned && k + length == p_.k;
         const int64_t first_row = batch * p_.m + row0 + row;
-        LinesAhead lines = last && !swapped_ ? epilogue_.lines(args, first_row, height, column0, columns) : LinesAhead();
+        LinesAhead lines;
+        if (last && result_ == Result::Plain) lines = epilogue_.lines(args, first_row, height, column0, columns);
+        if (result_ == Result::Turned) lines = next_x(x, row, height, rows, k, length);
         tile_row(static_cast<const float*>(x_panel), a_step, height, y_block, columns, pack_.units(length), c_panel, c_step, k > begin,
                  lines);
         if (y_block.copy) y_block = {.at = y_block.copy, .packed = true};
         if (last) finish(args, c_panel, first_row, height, column0, columns);
       });
     }
+    if (result_ == Result::Turned) turn(args, c, row0, rows, column0, columns, scratch + turned_at_);
+  }
+
+  // The panel of x behind the one at `row` and `k`, of a matrix that is read once and in which rows of the result lie far apart.
+  LinesAhead next_x(const void* x, int64_t row, int64_t height, int64_t rows, int64_t k, int64_t length) const {
+    if (p_.m * p_.k < kFetchFloats) return {};
+    row += height;
+    if (row == rows) {
+      row = 0;
+      k += length;
+    }
+    constexpr auto kBytes = static_cast<int64_t>(sizeof(float));
+    LinesAhead lines(std::min(height, rows - row), std::min(cut_.inner, p_.k - k) * kBytes);
+    if (k < p_.k) lines.add(pack_.element(x, row * p_.x.row_step + k), p_.x.row_step * kBytes);
+    return lines;
+  }
+
+  // A block whose rows are columns of the result.
+  void turn(const device::LaunchArgs& args, const float* c, int64_t row, int64_t rows, int64_t column, int64_t columns, float* to) const {
+    set_.transpose(c, block_step_, rows, columns, to, turned_step());
+    if (epilogue_) return epilogue_.run(args, to, column, column + columns, row, row + rows);
+    float* result = static_cast<float*>(args.pointers[inputs_]) + column * p_.m + row;
+    for (int64_t i = 0; i < columns; ++i) std::memcpy(result + i * p_.m, to + i * turned_step(), static_cast<size_t>(rows) * sizeof(float));
   }
 
   // Where the tiles find a part of y.
@@ -333,7 +375,7 @@ class TileGemm final : public CpuProgram {
   }
 
   void finish(const device::LaunchArgs& args, const float* c, int64_t row, int64_t rows, int64_t column, int64_t columns) const {
-    if (swapped_)  // the one row of every product is its only column
+    if (result_ == Result::OneColumn)  // the one row of every product is its only column
       epilogue_.run(args, c, row * p_.n + column, row * p_.n + column + columns, 0, 1);
     else
       epilogue_.run(args, c, row, row + rows, column, column + columns);
@@ -347,12 +389,12 @@ class TileGemm final : public CpuProgram {
   Cut cut_;
   int64_t most_units_;  // along the sum, of a block
   size_t inputs_;
-  bool swapped_;
+  Result result_;
   int64_t most_height_;
   std::optional<PartialSums> sums_;  // runs the end instead of `epilogue_`
   Epilogue epilogue_;
-  int64_t block_step_ = 0, shared_x_at_ = 0, x_at_ = 0, block_at_ = 0;  // floats
-  size_t shared_bytes_ = 0;                                             // of scratch memory, before the threads' pieces
+  int64_t block_step_ = 0, shared_x_at_ = 0, x_at_ = 0, block_at_ = 0, turned_at_ = 0;  // floats
+  size_t shared_bytes_ = 0;                                                             // of scratch memory, before the threads' pieces
   WorkerScratch scratch_;
 };
 
@@ -429,9 +471,10 @@ std::shared_ptr<const CpuProgram> make_gemm_tiles(const codegen::Kernel& kernel,
   }
   const bool row_dots = p.n == 1 && p.x.column_step == 1, column_dots = p.m == 1 && p.y.row_step == 1 && p.y.column_step != 1;
   if (in == DType::F32 && (row_dots || column_dots)) return std::make_shared<Dots>(kernel, std::move(p), tools);
-  const bool swapped = p.n == 1;
-  if (swapped) swap_sides(p);
-  return std::make_shared<TileGemm>(kernel, std::move(p), swapped, tools);
+  const bool turned = in == DType::F32 && is_turned(p, tiles(tools.target.wide).lanes);
+  const Result result = p.n == 1 ? Result::OneColumn : turned ? Result::Turned : Result::Plain;
+  if (result != Result::Plain) swap_sides(p);
+  return std::make_shared<TileGemm>(kernel, std::move(p), result, tools);
 }
 
 }  // namespace tandem::cpu
