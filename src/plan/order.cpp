@@ -13,10 +13,15 @@ namespace {
 using ir::Graph;
 using ir::Value;
 
+// Bytes that count as nothing. The optimizer's scalars must not come last: every update waits for them, and every gradient for its update.
+constexpr size_t kScrap = 64;
+
 class Orderer {
  public:
-  Orderer(const Graph& g, const std::vector<int32_t>& donations, const std::function<size_t(Value)>& bytes)
-      : g_(g), bytes_(bytes), waits_(g.nodes.size()), behind_(g.nodes.size()) {
+  explicit Orderer(const OrderRequest& r) : r_(r), g_(r.graph), waits_(g_.nodes.size()), behind_(g_.nodes.size()) {
+    const Graph& g = g_;
+    const std::vector<int32_t>& donations = r.donations;
+    for (const ir::Node& n : g.nodes) is_view_.push_back(r.is_view(n));
     for (size_t n = 0; n < g.nodes.size(); ++n)
       for (Value v : g.nodes[n].inputs) add_edge(v.node, static_cast<int32_t>(n));
     for (size_t n = 0; n < g.nodes.size(); ++n)
@@ -60,9 +65,8 @@ class Orderer {
     ++waits_[static_cast<size_t>(to)];
   }
 
-  // Views have their operand's bytes.
   Value storage(Value v) const {
-    while (g_.node(v).op->has(ir::kView)) v = g_.node(v).inputs[0];
+    while (is_view_[static_cast<size_t>(v.node)]) v = g_.node(v).inputs[0];
     return v;
   }
 
@@ -87,10 +91,11 @@ class Orderer {
   bool frees(int32_t n) const {
     const ir::Node& node = g_.nodes[static_cast<size_t>(n)];
     if (node.inputs.empty()) return false;
+    if (is_view_[static_cast<size_t>(n)]) return true;
     size_t taken = 0, given = 0;
     for (size_t o = 0; o < node.types.size(); ++o) {
       const Value v{n, static_cast<int32_t>(o)};
-      if (!overwriting_.contains(v)) taken += bytes_(v);
+      if (!overwriting_.contains(v)) taken += r_.bytes(v);
     }
     std::set<Value> seen;
     for (Value v : node.inputs) {
@@ -98,13 +103,14 @@ class Orderer {
       const std::string_view op = g_.node(s).op->name;
       if (op == "input" || op == "constant" || outputs_.contains(s) || !seen.insert(s).second) continue;
       const auto own = std::ranges::count_if(node.inputs, [&](Value u) { return storage(u) == s; });
-      if (readers_.at(s) == own) given += bytes_(s);
+      if (readers_.at(s) == own) given += r_.bytes(s);
     }
-    return given >= taken;
+    return given + kScrap >= taken;
   }
 
+  const OrderRequest& r_;
   const Graph& g_;
-  const std::function<size_t(Value)>& bytes_;
+  std::vector<bool> is_view_;  // by node
   std::vector<int32_t> waits_;
   std::vector<std::vector<int32_t>> behind_;
   std::set<Value> outputs_, overwriting_;
@@ -114,8 +120,6 @@ class Orderer {
 
 }  // namespace
 
-std::vector<int32_t> order(const Graph& graph, const std::vector<int32_t>& donations, const std::function<size_t(Value)>& bytes) {
-  return Orderer(graph, donations, bytes).run();
-}
+std::vector<int32_t> order(const OrderRequest& request) { return Orderer(request).run(); }
 
 }  // namespace tandem::plan

@@ -37,7 +37,8 @@ class Planner {
   Plan run() {
     plan_.bindings = request_.bindings;
     survey();
-    for (int32_t n : order(graph_, request_.donations, [&](Value v) { return bytes_of(v); })) lower(n);
+    const auto is_view = [&](const Node& n) { return n.op->has(ir::kView) || movement(n).has_value(); };
+    for (int32_t n : order({graph_, request_.donations, [&](Value v) { return bytes_of(v); }, is_view})) lower(n);
     finish_outputs();
     donate();
     place();
@@ -174,16 +175,19 @@ class Planner {
   }
 
   // A transpose, broadcast or slice is its operand's bytes, walked in other steps. Who cannot walk so asks for a dense copy.
-  bool lower_movement(const Node& n, Value v) {
-    if (!n.op->loops || n.inputs.size() != 1 || n.types.size() != 1 || bytes_of(v) == 0) return false;
+  std::optional<codegen::View> movement(const Node& n) const {
+    if (!n.op->loops || n.inputs.size() != 1 || n.types.size() != 1) return std::nullopt;
+    if (byte_size(bind(n.types[0].dims, request_.bindings), n.types[0].dtype) == 0) return std::nullopt;
     const std::vector<ir::TensorType> in{graph_.type(n.inputs[0])};
-    const Operand source = operand(n.inputs[0]);
-    const auto view = codegen::as_view(ir::loops_of(*n.op, in, n.attrs, n.types), request_.bindings, source);
+    return codegen::as_view(ir::loops_of(*n.op, in, n.attrs, n.types), request_.bindings, operand(n.inputs[0]));
+  }
+  bool lower_movement(const Node& n, Value v) {
+    const auto view = movement(n);
     if (!view) return false;
     const auto it = views_.find(n.inputs[0]);
     const size_t shift = it == views_.end() ? 0 : it->second.shift;
     storage_of_[v] = storage_of_.at(n.inputs[0]);
-    views_[v] = {view->operand, shift + static_cast<size_t>(view->offset) * size_of(source.dtype)};
+    views_[v] = {view->operand, shift + static_cast<size_t>(view->offset) * size_of(view->operand.dtype)};
     return true;
   }
 

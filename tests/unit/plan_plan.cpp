@@ -119,6 +119,17 @@ TEST(Plan, ReadersOfStateRunBeforeItIsOverwritten) {
   verify(p);
 }
 
+// A transpose is no copy: who reads through it reads the state itself.
+TEST(Plan, ReadersThroughMovementRunBeforeStateIsOverwritten) {
+  ir::Builder b(ops::table());
+  const ir::Value v = input(b, {4, 4}), g = input(b, {4, 4});
+  const ir::Value turned = b.op("transpose", {v}), next = b.op("subtract", {v, g}), reader = b.op("matmul", {g, turned});
+  const Plan p = make_plan({b.finish({next, reader}), ref(), {}, {}, {0, -1}});
+  EXPECT_EQ(p.donated[0], 0);
+  EXPECT_EQ(p.steps.size(), 2u);
+  verify(p);
+}
+
 // Two variables that take each other's value: whichever is written first, the other reads what is gone, so one is not in place.
 TEST(Plan, StateThatChangesPlacesIsNotOverwrittenBlindly) {
   ir::Builder b(ops::table());
@@ -146,6 +157,21 @@ TEST(Plan, WhatFreesMemoryRunsAsSoonAsItCan) {
   for (ir::Value v : big) sums.push_back(b.op("sum", {v}, {{"axis", ir::Ints{0}}}));
   const Plan p = make_plan({b.finish(sums), ref(), {}, {}});
   EXPECT_LT(p.arena_bytes, 2 * 64 * 64 * sizeof(float));  // one product at a time
+  verify(p);
+}
+
+// The optimizer's scalars are traced behind all gradients, and every update needs them.
+TEST(Plan, UpdatesDoNotWaitForAScalarThatIsTracedLate) {
+  ir::Builder b(ops::table());
+  const ir::Value x = input(b, {64, 64}), rate = input(b, {});
+  std::vector<ir::Value> weights, gradients, updates;
+  for (int i = 0; i < 4; ++i) weights.push_back(input(b, {64, 64}));
+  for (int i = 0; i < 4; ++i) gradients.push_back(b.op("multiply", {x, b.scalar(DType::F32, i + 2)}));
+  const ir::Value root = b.op("sqrt", {rate});
+  for (size_t i = 0; i < 4; ++i) updates.push_back(b.op("subtract", {weights[i], b.op("multiply", {gradients[i], root})}));
+  const Plan p = make_plan({b.finish(updates), ref(), {}, {}, {2, 3, 4, 5}});
+  EXPECT_EQ(p.donated, (std::vector<int32_t>{2, 3, 4, 5}));
+  EXPECT_LT(p.arena_bytes, 2 * 64 * 64 * sizeof(float));  // one gradient at a time
   verify(p);
 }
 
