@@ -129,6 +129,15 @@ TEST_P(Gemm, FewRowsTimesALargeMatrix) {
     }
 }
 
+// Large ones are read where they lie and the result is turned around: in one or several blocks, sums of one or several parts, rows of the
+// matrix that collide in a cache, and a batch that does not fill its last vector.
+TEST_P(Gemm, LargeTransposedMatrices) {
+  for (const Sizes s : {Sizes{32, 130, 700}, {48, 1024, 130}, {15, 1500, 65}, {80, 600, 517}, {256, 270, 512}}) {
+    check({left(s, false), right(s, true)}, false, true);
+    check_end({left(s, false), right(s, true)}, false, true);
+  }
+}
+
 TEST_P(Gemm, RefusalsGiveTheirReason) {
   const auto refusal = [&](std::vector<HostTensor> in) {
     return refusal_of(GetParam().make, product_call("matmul", {}, std::move(in)).kernel);
@@ -142,6 +151,14 @@ TEST_P(Gemm, RefusalsGiveTheirReason) {
   EXPECT_THAT(refusal({zeros(DType::F32, {40, 0}), zeros(DType::F32, {0, 30})}), HasSubstr("too small"));
   EXPECT_THAT(refusal({zeros(DType::F32, {0, 40}), zeros(DType::F32, {40, 30})}), HasSubstr("too small"));
   EXPECT_THAT(refusal({zeros(DType::F32, {0, 20, 30}), zeros(DType::F32, {0, 30, 10})}), HasSubstr("too small"));
+}
+
+// So much that it is asked for while the sums go on, by tiles of every width and by those that pack y in passing.
+TEST(GemmTiles, EndsThatStreamFromMemory) {
+  std::mt19937_64 random{2};
+  for (const Sizes s : {Sizes{3, 9, 400000}, {60, 9, 17003}, {250, 6, 4800}})
+    check_entry(cpu::make_gemm_tiles,
+                with_end(matmul({dense(DType::F32, {s.m, s.k}, random), dense(DType::F32, {s.k, s.n}, random)}), random));
 }
 
 TEST(GemmTiles, OperandsThatLieAnyhow) {

@@ -8,6 +8,7 @@ from unittest import mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools" / "bench"))
+import busy  # noqa: E402
 import check  # noqa: E402
 import engines  # noqa: E402
 import report  # noqa: E402
@@ -57,6 +58,21 @@ class Report(unittest.TestCase):
         for text in (report.text(self.rows, MACHINE), report.markdown(self.rows, MACHINE, "./dev bench --write")):
             for word in ("tandem", "jax", "torch", "floor"):
                 self.assertIn(word, text)
+
+
+    def test_document_says_what_another_program_left(self):
+        rows = [{"work": "mlp", "alone_ms": 1.5, "busy_ms": 2.5, "share": 0.45}]
+        document = report.markdown(self.rows, MACHINE, "./dev bench --busy --write", rows)
+        self.assertIn("| mlp | 1.50 | 2.50 | 0.60 | 0.55 |", document)
+        self.assertNotIn("one core busy", report.markdown(self.rows, MACHINE, "./dev bench --write"))
+
+
+class Busy(unittest.TestCase):
+    def test_the_neighbour_ends_with_its_block(self):
+        with busy.Neighbour() as neighbour:
+            self.assertIsNone(neighbour.process.poll())
+            self.assertGreaterEqual(neighbour.share(), 0)
+        self.assertIsNotNone(neighbour.process.poll())
 
 
 class Check(unittest.TestCase):

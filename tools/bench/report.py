@@ -95,26 +95,48 @@ def machine_text(machine):
             f"load {os.getloadavg()[0]:.1f}")
 
 
+def aligned(table, words):
+    """A table's lines for people; the first `words` columns are words, the others numbers."""
+    widths = [max(map(len, column)) for column in zip(*table)]
+    return ["  ".join(cell.ljust(w) if i < words else cell.rjust(w) for i, (cell, w) in enumerate(zip(line, widths))) for line in table]
+
+
+def piped(table, words):
+    """The same in Markdown; the first line is the header."""
+    header, *rest = table
+    return ["| " + " | ".join(line) + " |" for line in (header, ["---"] * words + ["---:"] * (len(header) - words), *rest)]
+
+
 def text(rows, machine):
-    table = [HEADER, *lines(rows)]
-    widths = [max(len(line[i]) for line in table) for i in range(len(HEADER))]
-    shown = ["  ".join(cell.ljust(w) if i < 2 else cell.rjust(w) for i, (cell, w) in enumerate(zip(line, widths))) for line in table]
-    return "\n".join([machine_text(machine), "", *shown, "", *ratios(rows)])
+    return "\n".join([machine_text(machine), "", *aligned([HEADER, *lines(rows)], 2), "", *ratios(rows)])
 
 
-def markdown(rows, machine, command):
+def busy_table(rows):
+    """Throughput beside another program, and what that program left of the machine."""
+    yield "work", "alone ms/step", "beside it", "throughput left", "machine left"
+    for row in rows:
+        yield (row["work"], number(row["alone_ms"]), number(row["busy_ms"]), f"{row['alone_ms'] / row['busy_ms']:.2f}", f"{1 - row['share']:.2f}")
+
+
+def busy_text(rows):
+    return ["Beside a program that keeps one core busy:", "", *aligned(list(busy_table(rows)), 1)]
+
+
+def markdown(rows, machine, command, busy_rows=()):
     versions = {name: version for row in rows for name, version in row["versions"].items()}
-    table = [HEADER, ("---", "---", *["---:"] * (len(HEADER) - 2)), *lines(rows)]
+    busy = [] if not busy_rows else [
+        "## Beside a program that keeps one core busy", "", *piped(list(busy_table(busy_rows)), 1), "",
+        "Milliseconds a step on the average of four passes, not the best. What is left of the machine is what the other program did not use of", "all cores while Tandem ran beside it; the kernel's scheduler decides that.", ""]
     return "\n".join([
         "# Performance", "",
         "Six models, trained by Tandem's C++ front-end and by Keras on other engines, in one run that alternates between them.", "",
         f"Written by `{command}` on {datetime.date.today().isoformat()}.", "",
         f"- Machine: {machine_text(machine)}",
         f"- Versions: {', '.join(f'{name} {version}' for name, version in sorted(versions.items())) or 'no other engine'}; {platform.system()} {platform.release()}",
-        "", *["| " + " | ".join(line) + " |" for line in table], "",
+        "", *piped([HEADER, *lines(rows)], 2), "",
         *[f"- {line}" for line in ratios(rows)], "",
         "How to read it: the best pass of all rounds, each in a process of its own, and by how much the worst pass was slower. `x tandem` is that",
         "engine's time over Tandem's. The first step includes tracing and compiling; in brackets with a warm cache of kernels on disk. The floor",
         "is the arithmetic of the step's products at the cores' peak, plus Adam's memory traffic, both at speeds that were measured on the spot.",
         "Keras runs `fit` and shuffles the rows, as is its default; Tandem's program takes consecutive rows and copies none. The losses differ",
-        "by the random weights; `./dev bench --check` compares them from equal ones.", ""])
+        "by the random weights; `./dev bench --check` compares them from equal ones.", "", *busy])

@@ -7,6 +7,7 @@ import sys
 import tempfile
 import time
 
+import busy
 import check
 import engines
 import report
@@ -23,6 +24,7 @@ def parse():
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="how often each engine runs each work (default: 3)")
     parser.add_argument("--quick", action="store_true", help="one round of fewer steps: a first impression")
     parser.add_argument("--engines", default=",".join(engines.ENGINES), metavar="LIST", help="with commas between: " + ", ".join(engines.ENGINES))
+    parser.add_argument("--busy", action="store_true", help="then also time Tandem while another program keeps one core busy")
     parser.add_argument("--write", action="store_true", help="write docs/performance.md")
     parser.add_argument("--check", action="store_true", help="time nothing; compare the losses of the first steps with Keras's")
     arguments = parser.parse_args()
@@ -89,9 +91,12 @@ def main():
     if not rows:
         sys.exit("nothing was measured")
     print(report.text(rows, found.machine))
+    busy_rows = busy.measure(arguments.works, progress) if arguments.busy else []
+    if busy_rows:
+        print("", *report.busy_text(busy_rows), sep="\n")
     if arguments.write:
         command = shlex.join(["./dev", "bench", *sys.argv[1:]])
-        (engines.ROOT / "docs" / "performance.md").write_text(report.markdown(rows, found.machine, command))
+        (engines.ROOT / "docs" / "performance.md").write_text(report.markdown(rows, found.machine, command, busy_rows))
 
 
 if __name__ == "__main__":

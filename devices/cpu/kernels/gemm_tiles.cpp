@@ -3,8 +3,9 @@
 //
 // As in Goto and van de Geijn, "Anatomy of high-performance matrix multiplication" (2008): a block of y is packed so that it stays in the
 // second-level cache, a panel of x's rows stays in the first, and the tile runs over both. An operand of float32 that lies well is not
-// packed when it would be used only a few times; one of 16 bits always is, which is where it becomes what the tiles take. What several
-// blocks would pack is packed once, by all threads, before the first of them.
+// packed when it would be used only a few times; one of 16 bits always is, which is where it becomes what the tiles take. A y that lies
+// well is packed in passing by the first tiles that read it; what else several blocks would pack is packed once, by all threads, before the
+// first of them.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -305,7 +306,7 @@ class TileGemm final : public CpuProgram {
         const int64_t first_row = batch * p_.m + row0 + row;
         LinesAhead lines;
         if (last && result_ == Result::Plain) lines = epilogue_.lines(args, first_row, height, column0, columns);
-        if (result_ == Result::Turned) lines = next_x(x, row, height, rows, k, length);
+        if (lines.steps() == 0) lines = next_x(x, row, height, rows, k, length);
         tile_row(static_cast<const float*>(x_panel), a_step, height, y_block, columns, pack_.units(length), c_panel, c_step, k > begin,
                  lines);
         if (y_block.copy) y_block = {.at = y_block.copy, .packed = true};
@@ -315,9 +316,9 @@ class TileGemm final : public CpuProgram {
     if (result_ == Result::Turned) turn(args, c, row0, rows, column0, columns, scratch + turned_at_);
   }
 
-  // The panel of x behind the one at `row` and `k`, of a matrix that is read once and in which rows of the result lie far apart.
+  // The panel of x behind the one at `row` and `k`, if it will be packed from where it lies.
   LinesAhead next_x(const void* x, int64_t row, int64_t height, int64_t rows, int64_t k, int64_t length) const {
-    if (p_.m * p_.k < kFetchFloats) return {};
+    if (pack_ || !cut_.pack_x || cut_.share_x || way_ != Rows::Apart || p_.m * p_.k < kFetchFloats) return {};
     row += height;
     if (row == rows) {
       row = 0;

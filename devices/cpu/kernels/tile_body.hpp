@@ -118,7 +118,7 @@ template <class I, Rows R, Beside B> TileFunction find(int rows, int vectors) {
   switch (vectors) {
     case 1: return find<I, R, B, 1, I::kMostRows[1]>(rows);
     case 2: return find<I, R, B, 2, I::kMostRows[2]>(rows);
-    case 4: return find < I, R, B, 4, B == Beside::Nothing ? I::kMostRows[4] : 0 > (rows);
+    case 4: return find<I, R, B, 4, I::kMostRows[4]>(rows);
     default: return nullptr;
   }
 }
