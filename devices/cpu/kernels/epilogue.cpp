@@ -22,7 +22,7 @@ Epilogue::Epilogue(const codegen::Kernel& kernel, int64_t row_step, Toolbox& too
   int64_t step = row_step;
   for (size_t j = product.shape.size() - 1; j-- > 0; step *= product.shape[j]) product.strides[j] = step;
   std::vector<codegen::Operand> in = kernel.in;
-  in.push_back(std::move(product));
+  in.push_back(product);
   std::vector<DType> out;
   for (const codegen::Operand& o : kernel.out) out.push_back(o.dtype);
   const size_t rank = in.back().shape.size();
