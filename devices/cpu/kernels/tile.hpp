@@ -34,7 +34,7 @@ struct Tile {
 };
 
 enum class Rows : uint8_t { Apart, Together };  // of a: k lies at steps of 1, or rows do
-// What a tile does while it multiplies, at no cost: ask for Tile::ahead, and leave a copy of b behind as it should have lain.
+// What a tile does while it multiplies: ask for Tile::ahead, and leave a copy of b behind as it should have lain.
 enum class Beside : uint8_t { Nothing, Lines, Copy };
 using TileFunction = void (*)(const Tile& tile);
 
