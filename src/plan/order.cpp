@@ -19,22 +19,20 @@ constexpr size_t kScrap = 64;
 class Orderer {
  public:
   explicit Orderer(const OrderRequest& r) : r_(r), g_(r.graph), waits_(g_.nodes.size()), behind_(g_.nodes.size()) {
-    const Graph& g = g_;
-    const std::vector<int32_t>& donations = r.donations;
-    for (const ir::Node& n : g.nodes) is_view_.push_back(r.is_view(n));
-    for (size_t n = 0; n < g.nodes.size(); ++n)
-      for (Value v : g.nodes[n].inputs) add_edge(v.node, static_cast<int32_t>(n));
-    for (size_t n = 0; n < g.nodes.size(); ++n)
-      for (Value v : g.nodes[n].inputs) {
+    for (const ir::Node& n : g_.nodes) is_view_.push_back(r.is_view(n));
+    for (size_t n = 0; n < g_.nodes.size(); ++n)
+      for (Value v : g_.nodes[n].inputs) add_edge(v.node, static_cast<int32_t>(n));
+    for (size_t n = 0; n < g_.nodes.size(); ++n)
+      for (Value v : g_.nodes[n].inputs) {
         auto& users = users_[storage(v)];
         if (users.empty() || users.back() != static_cast<int32_t>(n)) users.push_back(static_cast<int32_t>(n));
         ++readers_[storage(v)];
       }
-    for (Value v : g.outputs) outputs_.insert(storage(v));
-    for (size_t k = 0; k < donations.size(); ++k)
-      if (donations[k] >= 0) {
-        overwriting_.insert(g.outputs[k]);
-        readers_first(g.inputs[static_cast<size_t>(donations[k])], g.outputs[k].node);
+    for (Value v : g_.outputs) outputs_.insert(storage(v));
+    for (size_t k = 0; k < r.donations.size(); ++k)
+      if (r.donations[k] >= 0) {
+        overwriting_.insert(g_.outputs[k]);
+        readers_first(g_.inputs[static_cast<size_t>(r.donations[k])], g_.outputs[k].node);
       }
   }
 

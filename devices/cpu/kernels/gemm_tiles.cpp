@@ -184,6 +184,7 @@ class TileGemm final : public CpuProgram {
 
   int vectors_at(int64_t columns_left) const { return tiles_.vectors(columns_left, cut_.vectors); }
 
+  // Of 16 bits, or transposed: others are packed in passing.
   void pack_y(const void* from, int64_t columns, int64_t length, float* to) const {
     if (pack_) {
       for (int64_t j = 0; j < columns;) {
@@ -195,17 +196,6 @@ class TileGemm final : public CpuProgram {
       return;
     }
     const auto* y = static_cast<const float*>(from);
-    // Rows as long as they are, so that memory is read in order: a few at a time go to all panels.
-    if (p_.y.column_step == 1) {
-      for (int64_t k = 0; k < length; k += kRowsAtATime)
-        for (int64_t j = 0; j < columns;) {
-          const int64_t width = vectors_at(columns - j) * set_.lanes;
-          set_.copy(y + k * p_.y.row_step + j, p_.y.row_step, std::min(width, columns - j), std::min(kRowsAtATime, length - k),
-                    to + j * length + k * width, width);
-          j += width;
-        }
-      return;
-    }
     for (int64_t j = 0; j < columns;) {
       const int64_t width = vectors_at(columns - j) * set_.lanes, used = std::min(width, columns - j);
       const float* column = y + j * p_.y.column_step;
@@ -354,7 +344,7 @@ class TileGemm final : public CpuProgram {
     return {.at = scratch, .packed = true};
   }
 
-  // One panel of x against all columns of the block. All of `lines` is asked for meanwhile.
+  // One panel of x against all columns of the block. Meanwhile it asks for `lines`, as far as the sums are long enough.
   void tile_row(const float* x, int64_t a_step, int64_t height, const YBlock& y, int64_t columns, int64_t length, float* c, int64_t c_step,
                 bool accumulate, LinesAhead& lines) const {
     Tile t{.a = x, .a_step = a_step, .length = length, .c_step = c_step, .accumulate = accumulate};

@@ -1,5 +1,5 @@
 // Memory that will be needed soon, given out a little at a time: a tile asks for it in the course of its sum, so that it arrives while the
-// tile computes. Asked for all at once it would fill the core's list of what it waits for, and the tile's own loads would queue behind.
+// tile computes. Asked for all at once before a tile, it held the tile up (ADR 0023).
 #pragma once
 #include <algorithm>
 #include <array>
