@@ -11,6 +11,7 @@ struct Avx2 {
   using Vector = __m256;
   using Mask = __m256i;
   static constexpr int kLanes = 8;
+  static constexpr bool kFreeMasks = false;  // a mask takes one of the registers
   static Mask mask(int count) { return _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)); }
   static Vector zero() { return _mm256_setzero_ps(); }
   static Vector set(float x) { return _mm256_set1_ps(x); }

@@ -11,6 +11,7 @@ struct Avx512 {
   using Vector = __m512;
   using Mask = __mmask16;
   static constexpr int kLanes = 16;
+  static constexpr bool kFreeMasks = true;  // masks have registers of their own
   static Mask mask(int count) { return static_cast<Mask>((1u << count) - 1); }
   static Vector zero() { return _mm512_setzero_ps(); }
   static Vector set(float x) { return _mm512_set1_ps(x); }
