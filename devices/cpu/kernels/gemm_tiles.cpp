@@ -38,11 +38,14 @@ constexpr int64_t kReadAgainFloats = 64 * 1024;  // of y that several chunks may
 constexpr int64_t kSharedFloats = 2 << 20;       // of an operand that is packed for all
 constexpr int64_t kCollidingStep = 1024;         // floats: rows at a multiple of it share few sets of the first cache
 constexpr int64_t kFarStep = 512;                // floats between pieces of rows that lie together: each is a line in a page of its own
-constexpr int64_t kPanelGap = 16;                // floats between packed rows of x, so that they do not meet in one set of the cache
-constexpr int64_t kTurnedWaste = 6;              // lanes that may be empty where a large matrix need not be turned around, measured
-constexpr int64_t kFetchFloats = 1 << 20;        // of an operand: less is in a cache already
-constexpr int64_t kMostRuns = 16;                // of memory that a tile asks for
-constexpr int64_t kSumParts = 2;                 // of a sum that is cut
+constexpr int64_t kFarStepOfShort =
+    128;  // likewise where a piece is less than half a line, so that the first cache holds mostly what is not used
+constexpr int64_t kShortPiece = 8;         // floats
+constexpr int64_t kPanelGap = 16;          // floats between packed rows of x, so that they do not meet in one set of the cache
+constexpr int64_t kTurnedWaste = 6;        // lanes that may be empty where a large matrix need not be turned around, measured
+constexpr int64_t kFetchFloats = 1 << 20;  // of an operand: less is in a cache already
+constexpr int64_t kMostRuns = 16;          // of memory that a tile asks for
+constexpr int64_t kSumParts = 2;           // of a sum that is cut
 constexpr int64_t kMostRowsOfParts = 64;
 constexpr int64_t kLeastTermsPerRow = 16;           // of a sum that is cut: its results are few beside what it reads
 constexpr int64_t kLeastFloatsOfParts = 64 * 1024;  // of y
@@ -105,7 +108,8 @@ Cut cut(const Product& p, const HalfPack& pack, int threads) {
   c.row_count = parts(p.m, c.rows);
   c.column_count = parts(p.n, c.columns);
 
-  const bool collides = p.x.column_step == 1 ? p.x.row_step % kCollidingStep == 0 : p.x.row_step == 1 && p.x.column_step >= kFarStep;
+  const int64_t far = height < kShortPiece ? kFarStepOfShort : kFarStep;
+  const bool collides = p.x.column_step == 1 ? p.x.row_step % kCollidingStep == 0 : p.x.row_step == 1 && p.x.column_step >= far;
   c.pack_x = pack || (p.x.column_step != 1 && p.x.row_step != 1) || (collides && c.columns >= kPackFromColumns);
   c.pack_y = packs_y(c.rows);
   c.copy_y = c.pack_y && !pack && !transposed;
