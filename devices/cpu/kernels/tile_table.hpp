@@ -39,7 +39,8 @@ class TileTable {
 
   // How many vectors the next tile is wide, of those that exist.
   int vectors(int64_t columns_left, int most) const {
-    const auto needed = static_cast<int>(std::min<int64_t>(parts(columns_left, set_.lanes), most));
+    if (columns_left >= int64_t{most} * set_.lanes) return most;  // nearly always, and a division takes as long as a few ks
+    const auto needed = static_cast<int>(parts(columns_left, set_.lanes));
     return needed == 3 ? 2 : needed;
   }
   // What Tile::last is for it.
