@@ -298,8 +298,7 @@ class TileGemm final : public CpuProgram {
         float* c_panel = epilogue_ && by_panel() ? c : c + row * c_step;
         const bool last = epilogue_ && result_ != Result::Turned && k + length == p_.k;
         const int64_t first_row = batch * p_.m + row0 + row;
-        LinesAhead lines;
-        if (last && result_ == Result::Plain) lines = epilogue_.lines(args, first_row, height, column0, columns);
+        LinesAhead lines = last && result_ == Result::Plain ? epilogue_.lines(args, first_row, height, column0, columns) : LinesAhead();
         if (lines.steps() == 0) lines = next_x(x, row, height, rows, k, length);
         tile_row(static_cast<const float*>(x_panel), a_step, height, y_block, columns, pack_.units(length), c_panel, c_step, k > begin,
                  lines);

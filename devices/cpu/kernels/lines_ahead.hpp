@@ -17,7 +17,8 @@ inline constexpr int64_t kAheadStep = 128;  // bytes: two lines
 // Matrices with rows of equal length, walked together: the first row of each, then the second.
 class LinesAhead {
  public:
-  LinesAhead() = default;
+  // NOLINTNEXTLINE(modernize-use-equals-default): that would clear the matrices, and one is made for every few tiles
+  LinesAhead() {}
   LinesAhead(int64_t rows, int64_t row_bytes) : rows_(rows), row_bytes_(row_bytes) {}
   bool full() const { return matrices_ == kMostMatrices; }
   void add(const void* start, int64_t step_bytes) { matrix_[matrices_++] = {static_cast<const char*>(start), step_bytes}; }
