@@ -87,20 +87,11 @@ const float* RowReader::read(const float* from, int64_t b, int64_t first, int64_
   return scratch;
 }
 
-void AttentionTiles::cover(Rows way, int64_t rows, int64_t columns, Tile t) const {
-  const TileTable& table = way == Rows::Apart ? apart_ : together_;
-  const Tile whole = t;
-  for_even_parts(rows, table.most_rows(kPanelVectors), [&](int64_t row, int64_t height) {
-    t.a = whole.a + row * (way == Rows::Apart ? t.a_step : 1);
-    for (int64_t j = 0; j < columns;) {
-      const int count = table.vectors(columns - j, kPanelVectors);
-      t.b = whole.b + j;
-      t.c = whole.c + row * t.c_step + j;
-      t.last = table.last(columns - j, count);
-      table.run(height, count, t);
-      j += count * set().lanes;
-    }
-  });
+void AttentionTiles::cover(Rows way, int64_t rows, int64_t columns, const Tile& t) const {
+  if (way == Rows::Apart)
+    apart_.cover(t, rows, columns, t.a_step, 1, kPanelVectors);
+  else
+    together_.cover(t, rows, columns, 1, 1, kPanelVectors);
 }
 
 void AttentionTiles::turn(const float* rows, int64_t step, int64_t count, int64_t depth, float* panel) const {

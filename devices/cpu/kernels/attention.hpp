@@ -66,7 +66,7 @@ class AttentionTiles {
   const TileSet& set() const { return apart_.set(); }
   int64_t width() const { return kPanelVectors * set().lanes; }  // columns of a panel
   // c[rows, columns] = a b, where t has a, b, the sum and c.
-  void cover(Rows way, int64_t rows, int64_t columns, Tile t) const;
+  void cover(Rows way, int64_t rows, int64_t columns, const Tile& t) const;
   // `count` rows [count, depth] as the columns of a panel [depth, width()], which is filled up with zeros.
   void turn(const float* rows, int64_t step, int64_t count, int64_t depth, float* panel) const;
 

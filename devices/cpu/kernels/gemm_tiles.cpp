@@ -363,8 +363,11 @@ class TileGemm final : public CpuProgram {
       t.last = tiles_.last(columns - j, vectors);
       t.ahead = ahead.data();
       t.ahead_end = lines.take(steps, ahead.data(), ahead.data() + ahead.size());
+      t.count = steps == 0 ? std::max<int64_t>(1, (columns - j) / width) : 1;  // each tile asks for a part of its own
+      t.b_next = y.packed ? width * length : width;
+      t.c_next = width;
       tiles_.run(height, vectors, t);
-      j += width;
+      j += t.count * width;
     }
   }
 

@@ -142,7 +142,7 @@ void Recurrent::multiply_transposed(const Chunk& chunk, ConstRows gradient, Floa
 void Recurrent::multiply(ConstRows x, int64_t rows, const float* packed, int64_t vectors, int last, FloatRows to, bool accumulate) const {
   for (int64_t v = 0; v < vectors; v += kTileVectors) {
     const auto wide = static_cast<int>(std::min<int64_t>(kTileVectors, vectors - v));
-    for_even_parts(rows, tiles_.most_rows(wide), [&](int64_t row, int64_t height) {
+    for_even_runs(rows, tiles_.most_rows(wide), [&](int64_t row, int64_t height, int64_t count) {
       tiles_.run(height, wide,
                  {.a = x.at + row * x.step,
                   .b = packed + v * lanes() * inner(),
@@ -152,7 +152,10 @@ void Recurrent::multiply(ConstRows x, int64_t rows, const float* packed, int64_t
                   .c = to.at + row * to.step + v * lanes(),
                   .c_step = to.step,
                   .last = v + wide == vectors ? last : set_.lanes,
-                  .accumulate = accumulate});
+                  .accumulate = accumulate,
+                  .count = count,
+                  .a_next = height * x.step,
+                  .c_next = height * to.step});
     });
   }
 }

@@ -27,6 +27,8 @@ struct Tile {
   int64_t c_step;   // between the rows of c
   int last;         // columns in the last vector, 1 to lanes; b is not read and c not touched beyond them
   bool accumulate;  // go on from what c holds
+  // So many tiles one after the other, each so much further on: for short sums, a call costs as much as a part of them.
+  int64_t count = 1, a_next = 0, b_next = 0, c_next = 0;
   // Beside the sum (see Beside): memory that is not needed yet, asked for a step every four ks; and where b is copied to, a row of whole
   // vectors for each k.
   const AheadRun *ahead = nullptr, *ahead_end = nullptr;

@@ -19,19 +19,10 @@ template <class I, int H, int V, Rows R, Beside B> void run_tile(const Tile& t) 
   Vector sum[H][V];
   const auto last = I::mask(t.last);
   const bool full = t.last == I::kLanes;
-  TANDEM_UNROLL for (int i = 0; i < H; ++i) { TANDEM_UNROLL for (int v = 0; v < V; ++v) sum[i][v] = I::zero(); }
-  if (t.accumulate) {
-    TANDEM_UNROLL for (int i = 0; i < H; ++i) {
-      const float* c = t.c + i * t.c_step;
-      TANDEM_UNROLL for (int v = 0; v < V; ++v) sum[i][v] = v + 1 < V ? I::load(c + v * I::kLanes) : I::load(c + v * I::kLanes, last);
-    }
-  } else {
-    // The place of the result is fetched while the sum goes on: a store that misses would hold up those behind it.
-    constexpr int kVectorsInLine = 16 / I::kLanes;
-    TANDEM_UNROLL for (int i = 0; i < H; ++i) {
-      TANDEM_UNROLL for (int v = 0; v < V; v += kVectorsInLine) __builtin_prefetch(t.c + i * t.c_step + v * I::kLanes, 1);
-    }
-  }
+  const float *a0 = t.a, *b0 = t.b;
+  float* c0 = t.c;
+  [[maybe_unused]] float* copy = t.copy;
+  const int64_t a_step = t.a_step, b_step = t.b_step;
   [[maybe_unused]] AheadRun run{};
   [[maybe_unused]] const AheadRun* next_run = t.ahead;
   const auto ask = [&]() __attribute__((always_inline)) {
@@ -44,89 +35,102 @@ template <class I, int H, int V, Rows R, Beside B> void run_tile(const Tile& t) 
       }
     }
   };
-  const int64_t a_step = t.a_step, b_step = t.b_step;
-  [[maybe_unused]] float* copy = t.copy;
-  const auto sum_up = [&](auto masked) __attribute__((always_inline)) {
-    for (int64_t s = 0; s < t.segment_count; ++s) {
-      const float* a = t.a + t.segments[s].a;
-      const float* b = t.b + t.segments[s].b;
-      // One k: a row of b against one element of every row of a. The fewer of the two wait in registers for the others.
-      const auto step = [&](const auto& element) __attribute__((always_inline)) {
-        const auto y = [&](int v) __attribute__((always_inline)) {
-          const Vector loaded = masked && v + 1 == V ? I::load(b + v * I::kLanes, last) : I::load(b + v * I::kLanes);
-          if constexpr (B == Beside::Copy) {
-            __builtin_prefetch(b + kCopyAhead * b_step + v * I::kLanes, 0, 2);
-            I::store(copy + v * I::kLanes, loaded);
-          }
-          return loaded;
-        };
-        const auto x = [&](int i) __attribute__((always_inline)) { return I::set(element(i)); };
-        if constexpr (H < V) {
-          Vector all[H];
-          TANDEM_UNROLL for (int i = 0; i < H; ++i) all[i] = x(i);
-          TANDEM_UNROLL for (int v = 0; v < V; ++v) {
-            const Vector one = y(v);
-            TANDEM_UNROLL for (int i = 0; i < H; ++i) sum[i][v] = I::multiply_add(all[i], one, sum[i][v]);
-          }
-        } else {
-          Vector all[V];
-          TANDEM_UNROLL for (int v = 0; v < V; ++v) all[v] = y(v);
-          TANDEM_UNROLL for (int i = 0; i < H; ++i) {
-            const Vector one = x(i);
-            TANDEM_UNROLL for (int v = 0; v < V; ++v) sum[i][v] = I::multiply_add(one, all[v], sum[i][v]);
-          }
-        }
-        if constexpr (B == Beside::Copy) {
-          __builtin_prefetch(b + kCopyAhead * b_step + V * I::kLanes - 1, 0, 2);
-          copy += V * I::kLanes;
-        }
-        b += b_step;
-      };
-      int64_t left = t.length;
-      if constexpr (R == Rows::Apart) {
-        // Every third row has a pointer, the next two are reached by one and two steps from it: so all addresses stay in registers.
-        constexpr int kPointers = (H + 2) / 3;
-        const float* rows[kPointers];
-        TANDEM_UNROLL for (int p = 0; p < kPointers; ++p) rows[p] = a + 3 * p * a_step;
-        const auto steps = [&](int count) __attribute__((always_inline)) {
-          TANDEM_UNROLL for (int u = 0; u < count; ++u)
-              step([&](int i) __attribute__((always_inline)) { return rows[i / 3][i % 3 * a_step + u]; });
-          TANDEM_UNROLL for (int p = 0; p < kPointers; ++p) rows[p] += count;
-        };
-        for (; left >= 4; left -= 4) {
-          steps(4);
-          ask();
-        }
-        if (left & 2) steps(2);
-        if (left & 1) steps(1);
-      } else {
-        const auto steps = [&](int count) __attribute__((always_inline)) {
-          TANDEM_UNROLL for (int u = 0; u < count; ++u) {
-            step([&](int i) __attribute__((always_inline)) { return a[i]; });
-            a += a_step;
-          }
-        };
-        for (; left >= 4; left -= 4) {
-          steps(4);
-          ask();
-        }
-        if (left & 2) steps(2);
-        if (left & 1) steps(1);
+  for (int64_t n = 0; n < t.count; ++n, a0 += t.a_next, b0 += t.b_next, c0 += t.c_next) {
+    TANDEM_UNROLL for (int i = 0; i < H; ++i) { TANDEM_UNROLL for (int v = 0; v < V; ++v) sum[i][v] = I::zero(); }
+    if (t.accumulate) {
+      TANDEM_UNROLL for (int i = 0; i < H; ++i) {
+        const float* c = c0 + i * t.c_step;
+        TANDEM_UNROLL for (int v = 0; v < V; ++v) sum[i][v] = v + 1 < V ? I::load(c + v * I::kLanes) : I::load(c + v * I::kLanes, last);
+      }
+    } else {
+      // The place of the result is fetched while the sum goes on: a store that misses would hold up those behind it.
+      constexpr int kVectorsInLine = 16 / I::kLanes;
+      TANDEM_UNROLL for (int i = 0; i < H; ++i) {
+        TANDEM_UNROLL for (int v = 0; v < V; v += kVectorsInLine) __builtin_prefetch(c0 + i * t.c_step + v * I::kLanes, 1);
       }
     }
-  };
-  // Where a mask takes a vector register, whole vectors go without one.
-  if (I::kFreeMasks || !full)
-    sum_up(std::true_type());
-  else
-    sum_up(std::false_type());
-  TANDEM_UNROLL for (int i = 0; i < H; ++i) {
-    float* c = t.c + i * t.c_step;
-    TANDEM_UNROLL for (int v = 0; v < V; ++v) {
-      if (v + 1 < V || full)  // masked stores are slow
-        I::store(c + v * I::kLanes, sum[i][v]);
-      else
-        I::store(c + v * I::kLanes, sum[i][v], last);
+    const auto sum_up = [&](auto masked) __attribute__((always_inline)) {
+      for (int64_t s = 0; s < t.segment_count; ++s) {
+        const float* a = a0 + t.segments[s].a;
+        const float* b = b0 + t.segments[s].b;
+        // One k: a row of b against one element of every row of a. The fewer of the two wait in registers for the others.
+        const auto step = [&](const auto& element) __attribute__((always_inline)) {
+          const auto y = [&](int v) __attribute__((always_inline)) {
+            const Vector loaded = masked && v + 1 == V ? I::load(b + v * I::kLanes, last) : I::load(b + v * I::kLanes);
+            if constexpr (B == Beside::Copy) {
+              __builtin_prefetch(b + kCopyAhead * b_step + v * I::kLanes, 0, 2);
+              I::store(copy + v * I::kLanes, loaded);
+            }
+            return loaded;
+          };
+          const auto x = [&](int i) __attribute__((always_inline)) { return I::set(element(i)); };
+          if constexpr (H < V) {
+            Vector all[H];
+            TANDEM_UNROLL for (int i = 0; i < H; ++i) all[i] = x(i);
+            TANDEM_UNROLL for (int v = 0; v < V; ++v) {
+              const Vector one = y(v);
+              TANDEM_UNROLL for (int i = 0; i < H; ++i) sum[i][v] = I::multiply_add(all[i], one, sum[i][v]);
+            }
+          } else {
+            Vector all[V];
+            TANDEM_UNROLL for (int v = 0; v < V; ++v) all[v] = y(v);
+            TANDEM_UNROLL for (int i = 0; i < H; ++i) {
+              const Vector one = x(i);
+              TANDEM_UNROLL for (int v = 0; v < V; ++v) sum[i][v] = I::multiply_add(one, all[v], sum[i][v]);
+            }
+          }
+          if constexpr (B == Beside::Copy) {
+            __builtin_prefetch(b + kCopyAhead * b_step + V * I::kLanes - 1, 0, 2);
+            copy += V * I::kLanes;
+          }
+          b += b_step;
+        };
+        int64_t left = t.length;
+        if constexpr (R == Rows::Apart) {
+          // Every third row has a pointer, the next two are reached by one and two steps from it: so all addresses stay in registers.
+          constexpr int kPointers = (H + 2) / 3;
+          const float* rows[kPointers];
+          TANDEM_UNROLL for (int p = 0; p < kPointers; ++p) rows[p] = a + 3 * p * a_step;
+          const auto steps = [&](int count) __attribute__((always_inline)) {
+            TANDEM_UNROLL for (int u = 0; u < count; ++u)
+                step([&](int i) __attribute__((always_inline)) { return rows[i / 3][i % 3 * a_step + u]; });
+            TANDEM_UNROLL for (int p = 0; p < kPointers; ++p) rows[p] += count;
+          };
+          for (; left >= 4; left -= 4) {
+            steps(4);
+            ask();
+          }
+          if (left & 2) steps(2);
+          if (left & 1) steps(1);
+        } else {
+          const auto steps = [&](int count) __attribute__((always_inline)) {
+            TANDEM_UNROLL for (int u = 0; u < count; ++u) {
+              step([&](int i) __attribute__((always_inline)) { return a[i]; });
+              a += a_step;
+            }
+          };
+          for (; left >= 4; left -= 4) {
+            steps(4);
+            ask();
+          }
+          if (left & 2) steps(2);
+          if (left & 1) steps(1);
+        }
+      }
+    };
+    // Where a mask takes a vector register, whole vectors go without one.
+    if (I::kFreeMasks || !full)
+      sum_up(std::true_type());
+    else
+      sum_up(std::false_type());
+    TANDEM_UNROLL for (int i = 0; i < H; ++i) {
+      float* c = c0 + i * t.c_step;
+      TANDEM_UNROLL for (int v = 0; v < V; ++v) {
+        if (v + 1 < V || full)  // masked stores are slow
+          I::store(c + v * I::kLanes, sum[i][v]);
+        else
+          I::store(c + v * I::kLanes, sum[i][v], last);
+      }
     }
   }
 }

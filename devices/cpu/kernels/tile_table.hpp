@@ -21,6 +21,14 @@ template <class F> void for_even_parts(int64_t n, int64_t most, const F& f) {
   }
 }
 
+// The same parts as f(begin, size, count): a count of them of one size at a time.
+template <class F> void for_even_runs(int64_t n, int64_t most, const F& f) {
+  if (n == 0) return;
+  const int64_t count = parts(n, most), size = n / count, larger = n % count;
+  if (larger > 0) f(0, size + 1, larger);
+  f(larger * (size + 1), size, count - larger);
+}
+
 // The tiles of an instruction set for one way in which rows lie, at hand without a search.
 class TileTable {
  public:
@@ -56,9 +64,12 @@ class TileTable {
       const int across = vectors(columns - f, most_vectors);
       t.b = first.b + f * b_column;
       t.last = last(columns - f, across);
-      for_even_parts(rows, most_rows(across), [&](int64_t row, int64_t height) {
+      for_even_runs(rows, most_rows(across), [&](int64_t row, int64_t height, int64_t count) {
         t.a = first.a + row * a_row;
         t.c = first.c + row * t.c_step + f;
+        t.count = count;
+        t.a_next = height * a_row;
+        t.c_next = height * t.c_step;
         run(height, across, t);
       });
       f += across * set_.lanes;
