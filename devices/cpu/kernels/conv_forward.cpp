@@ -181,10 +181,10 @@ class ConvForward final : public CpuProgram {
       for (int64_t line = 0; line < lines; ++line) {
         const float* a = x + line * (tall ? across : down);
         float* c = out + line * (tall ? across_out : down_out) + f;
-        for_even_runs(length, tiles_.most_rows(vectors), [&](int64_t pixel, int64_t pixels, int64_t count) {
+        for_even_runs(length, tiles_.most_rows(vectors), [&](int64_t pixel, int64_t pixels, int64_t tile_count) {
           t.a = a + pixel * t.a_step;
           t.c = c + pixel * t.c_step;
-          t.count = count;
+          t.count = tile_count;
           t.a_next = pixels * t.a_step;
           t.c_next = pixels * t.c_step;
           tiles_.run(pixels, vectors, t);

@@ -10,23 +10,19 @@ namespace tandem::cpu {
 inline int64_t parts(int64_t n, int64_t each) { return (n + each - 1) / each; }
 inline int64_t round_up(int64_t n, int64_t unit) { return parts(n, unit) * unit; }
 
-// f(begin, size) for as few parts as `most` allows, which are nearly of one size.
-template <class F> void for_even_parts(int64_t n, int64_t most, const F& f) {
-  if (n == 0) return;
-  const int64_t count = parts(n, most), size = n / count, larger = n % count;
-  for (int64_t i = 0, at = 0; i < count; ++i) {
-    const int64_t own = size + (i < larger ? 1 : 0);
-    f(at, own);
-    at += own;
-  }
-}
-
-// The same parts as f(begin, size, count): a count of them of one size at a time.
+// As few parts as `most` allows, which are nearly of one size: f(begin, size, count) for so many of a size one after the other, the larger
+// ones first.
 template <class F> void for_even_runs(int64_t n, int64_t most, const F& f) {
   if (n == 0) return;
   const int64_t count = parts(n, most), size = n / count, larger = n % count;
   if (larger > 0) f(0, size + 1, larger);
   f(larger * (size + 1), size, count - larger);
+}
+// The same parts one by one: f(begin, size).
+template <class F> void for_even_parts(int64_t n, int64_t most, const F& f) {
+  for_even_runs(n, most, [&](int64_t begin, int64_t size, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) f(begin + i * size, size);
+  });
 }
 
 // The tiles of an instruction set for one way in which rows lie, at hand without a search.
