@@ -1,7 +1,6 @@
 // Trains one piece of work of the benchmark and prints a line of JSON: what a step costs, or the losses of the first steps.
 #include <sys/resource.h>
 
-#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cstdio>
@@ -16,7 +15,8 @@ namespace {
 using namespace bench;
 
 constexpr const char* kUsage =
-    "usage: train WORK [--steps N] [--passes N]   time passes of N steps over the data and print the best\n"
+    "usage: train WORK [--steps N] [--passes N]   time passes of N steps over the data\n"
+    "                  --wait                     before each pass print 'ready' and wait for a line; there is one for each line\n"
     "       train WORK --losses N [--tiny]        print the losses of the first N steps, from the weights and data of formula.hpp\n"
     "       --precision NAME                      float32, mixed_float16 (with a loss scale) or mixed_bfloat16\n";
 
@@ -24,6 +24,7 @@ struct Arguments {
   std::string work;
   int64_t steps = 0, passes = 3, losses = 0;
   Scale scale = Scale::Full;
+  bool wait = false;
   td::Precision precision = td::Precision::Float32;
 };
 
@@ -50,6 +51,8 @@ Arguments parse(const std::vector<std::string_view>& words) {
       a.precision = td::parse_precision(i + 1 < words.size() ? words[++i] : "");
     else if (word == "--tiny")
       a.scale = Scale::Tiny;
+    else if (word == "--wait")
+      a.wait = true;
     else if (a.work.empty() && !word.starts_with("-"))
       a.work = word;
     else
@@ -69,6 +72,15 @@ double peak_mib() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return static_cast<double>(usage.ru_maxrss) / 1024;
+}
+
+// Whether whoever started this wants another pass: so those of several programs take turns.
+bool next_turn() {
+  std::puts("ready");
+  std::fflush(stdout);
+  int c = std::getchar();
+  while (c != '\n' && c != EOF) c = std::getchar();
+  return c != EOF;
 }
 
 std::string list(const std::vector<double>& values) {
@@ -104,7 +116,7 @@ void print_times(const Arguments& a) {
   trainer.take_metrics();
   std::vector<double> passes;  // ms a step
   Trainer::Metrics metrics{};
-  for (int64_t pass = 0; pass < a.passes; ++pass) {
+  while (a.wait ? next_turn() : std::ssize(passes) < a.passes) {
     const double time = seconds([&] {
       for (int64_t i = 0; i < steps; ++i) step(i);
       metrics = trainer.take_metrics();
@@ -112,10 +124,10 @@ void print_times(const Arguments& a) {
     passes.push_back(time * 1e3 / static_cast<double>(steps));
   }
   std::printf(
-      "{\"work\": \"%s\", \"engine\": \"tandem\", \"ms_per_step\": %.6g, \"passes_ms\": %s, \"first_step_s\": %.6g, \"peak_mib\": %.1f, "
+      "{\"work\": \"%s\", \"engine\": \"tandem\", \"passes_ms\": %s, \"first_step_s\": %.6g, \"peak_mib\": %.1f, "
       "\"loss\": %.6g, \"accuracy\": %.4g, \"steps\": %lld, \"flops\": %.6g, \"weights\": %lld}\n",
-      a.work.c_str(), std::ranges::min(passes), list(passes).c_str(), first, peak_mib(), metrics.loss, metrics.accuracy,
-      static_cast<long long>(steps), trainer.flops(), static_cast<long long>(weights.trainable_count()));
+      a.work.c_str(), list(passes).c_str(), first, peak_mib(), metrics.loss, metrics.accuracy, static_cast<long long>(steps),
+      trainer.flops(), static_cast<long long>(weights.trainable_count()));
 }
 
 }  // namespace

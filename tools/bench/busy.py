@@ -1,5 +1,7 @@
 """Tandem while another program keeps one core busy: how much of the machine that takes, and how much of the throughput is left."""
 import os
+import signal
+import statistics
 import subprocess
 import sys
 import time
@@ -8,22 +10,36 @@ import engines
 
 
 class Neighbour:
-    """A program that computes without end on the last core that this process may use."""
+    """A program that computes without end on the last core that this process may use, while it is let."""
 
-    def __enter__(self):
+    def __init__(self):
         core = max(os.sched_getaffinity(0))
         self.process = subprocess.Popen([sys.executable, "-c", f"import os; os.sched_setaffinity(0, [{core}])\nwhile True: pass"])
+        self._seconds = self._used = 0
         time.sleep(0.5)  # until it has begun
-        self.start, self.used = time.monotonic(), self._cpu_seconds()
+        self.process.send_signal(signal.SIGSTOP)
+
+    def __enter__(self):
         return self
 
     def __exit__(self, *_):
         self.process.kill()
         self.process.wait()
 
+    def beside(self, work):
+        """Calls work() while the neighbour computes."""
+        start, used = time.monotonic(), self._cpu_seconds()
+        self.process.send_signal(signal.SIGCONT)
+        try:
+            work()
+        finally:
+            self.process.send_signal(signal.SIGSTOP)
+            self._seconds += time.monotonic() - start
+            self._used += self._cpu_seconds() - used
+
     def share(self):
-        """Of all cores, since it was entered."""
-        return (self._cpu_seconds() - self.used) / (time.monotonic() - self.start) / len(os.sched_getaffinity(0))
+        """What it used of all cores while it was let."""
+        return self._used / self._seconds / len(os.sched_getaffinity(0))
 
     def _cpu_seconds(self):
         with open(f"/proc/{self.process.pid}/stat") as file:
@@ -31,18 +47,17 @@ class Neighbour:
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def measure(works, progress):
-    """For each work: milliseconds a step alone and beside the neighbour, on the average, and the neighbour's share of the machine."""
+def measure(works, rounds, progress):
+    """For each work: milliseconds a step alone and beside the neighbour, in turn, and the neighbour's share of the machine."""
     rows = []
     for work in works:
-        def step_ms(what):
-            passes = engines.run("tandem", work, ["--passes", 4], progress, f"{work} {what}")["passes_ms"]
-            return sum(passes) / len(passes)
-
-        alone = [step_ms("alone")]
-        with Neighbour() as neighbour:
-            busy = step_ms("beside another program")
-            share = neighbour.share()
-        alone.append(step_ms("alone"))  # before and after, because a machine changes
-        rows.append({"work": work, "alone_ms": min(alone), "busy_ms": busy, "share": share})
+        progress.show(f"{work} alone and beside another program")
+        with engines.Session("tandem", work) as session, Neighbour() as neighbour:
+            for _ in range(rounds):
+                session.run_pass()
+                neighbour.beside(session.run_pass)
+            passes = session.end()["passes_ms"]
+            alone, busy = passes[::2], passes[1::2]
+            rows.append({"work": work, "alone_ms": statistics.median(alone), "busy_ms": statistics.median(busy),
+                         "left": statistics.median(a / b for a, b in zip(alone, busy, strict=True)), "share": neighbour.share()})
     return rows

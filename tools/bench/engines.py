@@ -1,7 +1,10 @@
 """How each engine is run: one piece of work in a process of its own, which prints a line of JSON."""
+import contextlib
 import json
 import os
 import pathlib
+import subprocess
+import tempfile
 
 import environments
 
@@ -31,8 +34,62 @@ def available(names, progress):
     return [n for n in names if n not in PEERS or reasons[PEERS[n][0]] is None]
 
 
+class Session:
+    """An engine's program that has taken its first steps and waits: each pass is asked for."""
+
+    def __init__(self, engine, work, options=(), cache_dir=None):
+        command, environment = program(engine, work, [*options, "--wait"], cache_dir)
+        self._errors = tempfile.TemporaryFile("w+")
+        # In a group of its own: it is to end as a whole when this program is interrupted, and say what it found.
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True,
+                                         env=environment, start_new_session=True)
+        try:
+            self._read_until("ready")
+        except BaseException:
+            self.kill()
+            raise
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.kill()
+
+    def run_pass(self):
+        with contextlib.suppress(BrokenPipeError):  # of one that has ended, which its output tells
+            self._process.stdin.write("\n")
+            self._process.stdin.flush()
+        self._read_until("ready")
+
+    def end(self):
+        """What it found in all its passes."""
+        self._process.stdin.close()
+        return json.loads(self._read_until("{"))
+
+    def kill(self):
+        self._process.kill()
+        self._process.wait()
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
+        self._process.stdout.close()
+        self._errors.close()
+
+    def _read_until(self, beginning):
+        for line in self._process.stdout:
+            if line.startswith(beginning):
+                return line
+        self._errors.seek(0)
+        raise Failure(environments.last_line(self._errors.read()) or f"ended with {self._process.wait()}")
+
+
 def run(engine, work, options, progress, what, cache_dir=None):
     """The object that the engine's program printed. Raises Failure with its last words when it did not end well."""
+    command, environment = program(engine, work, options, cache_dir)
+    return output(command, progress, what, environment)
+
+
+def program(engine, work, options, cache_dir=None):
+    """The words of its command, and its environment."""
     environment = dict(os.environ)
     if engine in PEERS:
         name, extra = PEERS[engine]
@@ -43,7 +100,7 @@ def run(engine, work, options, progress, what, cache_dir=None):
         command = [PROGRAMS / "train", work, *options]
         if cache_dir:
             environment["TANDEM_CACHE_DIR"] = str(cache_dir)
-    return output(command, progress, what, environment)
+    return [str(word) for word in command], environment
 
 
 def output(command, progress, what, environment=None):

@@ -1,6 +1,7 @@
 """What bench/train does in C++, in Keras on the backend that KERAS_BACKEND names. Runs in the environment of one engine.
 
 usage: keras_train.py WORK [--steps N] [--passes N]    time passes of `fit` and print a line of JSON
+                           --wait                     before each pass print 'ready' and wait for a line; there is one for each line
        keras_train.py WORK --losses N [--tiny]         print the losses of the first N steps, from the weights and data of formula.py
 """
 import argparse
@@ -45,7 +46,7 @@ def losses(name, count, tiny):
             "versions": versions()}
 
 
-def times(name, steps, passes):
+def times(name, steps, passes, wait):
     keras.utils.set_random_seed(0)
     random = np.random.default_rng(0)
     work = works.WORKS[name](tiny=False, dropout=True)
@@ -61,16 +62,20 @@ def times(name, steps, passes):
         history = model.fit(x[:rows], y[:rows], batch_size=work.batch, verbose=0).history
         return time.perf_counter() - start, history
 
+    def next_turn():
+        print("ready", flush=True)
+        return sys.stdin.readline() != ""
+
     first, _ = fit(work.batch)
     warm = min(4, steps)
-    seconds, _ = fit(warm * work.batch)
+    seconds, history = fit(warm * work.batch)
     # PyTorch needs a hundred times as long when other programs keep the cores busy; such a pass is cut short.
     steps = min(steps, max(warm, int(LONGEST_PASS_S * warm / seconds)))
     passes_ms = []
-    for _ in range(passes):
+    while next_turn() if wait else len(passes_ms) < passes:
         seconds, history = fit(steps * work.batch)
         passes_ms.append(seconds * 1e3 / steps)
-    return {"work": name, "engine": keras.backend.backend(), "ms_per_step": min(passes_ms), "passes_ms": passes_ms, "first_step_s": first,
+    return {"work": name, "engine": keras.backend.backend(), "passes_ms": passes_ms, "first_step_s": first,
             "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, "loss": history["loss"][-1],
             "accuracy": history["accuracy"][-1], "steps": steps, "versions": versions()}
 
@@ -80,13 +85,14 @@ def main():
     parser.add_argument("work", choices=list(works.WORKS))
     parser.add_argument("--steps", type=int, default=0)
     parser.add_argument("--passes", type=int, default=3)
+    parser.add_argument("--wait", action="store_true")
     parser.add_argument("--losses", type=int, default=0)
     parser.add_argument("--tiny", action="store_true")
     arguments = parser.parse_args()
     if arguments.losses:
         result = losses(arguments.work, arguments.losses, arguments.tiny)
     else:
-        result = times(arguments.work, arguments.steps, arguments.passes)
+        result = times(arguments.work, arguments.steps, arguments.passes, arguments.wait)
     json.dump(result, sys.stdout)
     print()
 

@@ -8,16 +8,24 @@ import time
 class Progress:
     def __init__(self):
         self.live = sys.stderr.isatty()
+        self.shown = ""
 
     def say(self, text):
         self._clear()
         print(text, file=sys.stderr, flush=True)
 
+    def show(self, what, detail=""):
+        """What is being done; where lines stay, each only once and without the detail."""
+        if self.live:
+            print(f"\r\x1b[K{what}{detail}", end="", file=sys.stderr, flush=True)
+        elif what != self.shown:
+            print(what, file=sys.stderr, flush=True)
+        self.shown = what
+
     def run(self, what, command, env=None):
         """Runs a command to its end while the line counts the seconds; gives a CompletedProcess with its output as text."""
         start = time.monotonic()
-        if not self.live:
-            print(what, file=sys.stderr, flush=True)
+        self.show(what)
         with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
             with subprocess.Popen([str(word) for word in command], stdout=out, stderr=err, stdin=subprocess.DEVNULL, env=env) as process:
                 while True:
@@ -25,8 +33,7 @@ class Progress:
                         process.wait(timeout=0.5)
                         break
                     except subprocess.TimeoutExpired:
-                        if self.live:
-                            print(f"\r\x1b[K{what}: {time.monotonic() - start:.0f} s", end="", file=sys.stderr, flush=True)
+                        self.show(what, f": {time.monotonic() - start:.0f} s")
             out.seek(0)
             err.seek(0)
             self._clear()

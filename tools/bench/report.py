@@ -3,6 +3,7 @@ import datetime
 import os
 import pathlib
 import platform
+import statistics
 
 # Adam, for each weight: there are itself, its gradient and two moments, of 4 bytes each; all are read, and all but the gradient written.
 OPTIMIZER_STATE_BYTES = 16
@@ -32,20 +33,26 @@ def floor_ms(run, machine):
     return 1e3 * (run["flops"] / (machine["fma_gflops"] * 1e9) + run["weights"] * OPTIMIZER_TRAFFIC_BYTES / memory_rate(machine, state_mib))
 
 
-def summary(runs, machine):
-    """One object for each work and engine, of all its runs."""
+def middle_half(values):
+    """Between which the middle half of them lies."""
+    if len(values) < 2:
+        return [values[0], values[0]]
+    quarters = statistics.quantiles(values, n=4, method="inclusive")
+    return [quarters[0], quarters[2]]
+
+
+def summary(runs, warm_s, machine):
+    """One object for each work and engine. Passes of the same number ran one after the other."""
     rows = []
-    for (work, engine), found in runs.items():
-        passes = [ms for run in found for ms in run["passes_ms"]]
-        best = min(passes)
-        row = {"work": work, "engine": engine, "ms_per_step": best, "peak_mib": max(run["peak_mib"] for run in found),
-               "first_step_s": found[0]["first_step_s"] if engine == "tandem" else min(run["first_step_s"] for run in found),
-               "loss": found[-1]["loss"], "accuracy": found[-1]["accuracy"], "spread": (max(passes) - best) / best,
-               "runs_ms": [run["ms_per_step"] for run in found], "versions": found[-1].get("versions", {})}
+    for (work, engine), run in runs.items():
+        passes = run["passes_ms"]
+        row = {"work": work, "engine": engine, "ms_per_step": statistics.median(passes), "best_ms": min(passes), "middle_half_ms": middle_half(passes),
+               "peak_mib": run["peak_mib"], "first_step_s": run["first_step_s"], "loss": run["loss"], "accuracy": run["accuracy"], "passes_ms": passes,
+               "versions": run.get("versions", {})}
         if engine == "tandem":
-            row["floor_ms"] = floor_ms(found[-1], machine)
-            if len(found) > 1:  # the first run began with an empty cache of kernels, the others with what it left
-                row["first_step_warm_s"] = min(run["first_step_s"] for run in found[1:])
+            row["floor_ms"] = floor_ms(run, machine)
+            if work in warm_s:
+                row["first_step_warm_s"] = warm_s[work]
         rows.append(row)
     return rows
 
@@ -59,7 +66,7 @@ def first_step(row):
     return number(row["first_step_s"]) + (f" ({number(warm)})" if warm is not None else "")
 
 
-HEADER = ("work", "engine", "ms/step", "spread", "x tandem", "peak MiB", "first step s", "loss")
+HEADER = ("work", "engine", "ms/step", "middle half", "best", "x tandem", "peak MiB", "first step s", "loss")
 
 
 def lines(rows):
@@ -69,10 +76,10 @@ def lines(rows):
         tandem = next((row for row in of_work if row["engine"] == "tandem"), None)
         for row in of_work:
             times = number(row["ms_per_step"] / tandem["ms_per_step"]) if tandem and row is not tandem else ""
-            yield (work if row is of_work[0] else "", row["engine"], number(row["ms_per_step"]), f"{100 * row['spread']:.0f} %", times,
-                   number(row["peak_mib"]), first_step(row), f"{row['loss']:.4f}")
+            yield (work if row is of_work[0] else "", row["engine"], number(row["ms_per_step"]), "-".join(map(number, row["middle_half_ms"])),
+                   number(row["best_ms"]), times, number(row["peak_mib"]), first_step(row), f"{row['loss']:.4f}")
         if tandem:
-            yield ("", "floor", number(tandem["floor_ms"]), "", number(tandem["floor_ms"] / tandem["ms_per_step"]), "", "", "")
+            yield ("", "floor", number(tandem["floor_ms"]), "", "", number(tandem["floor_ms"] / tandem["ms_per_step"]), "", "", "")
 
 
 def ratios(rows):
@@ -115,7 +122,7 @@ def busy_table(rows):
     """Throughput beside another program, and what that program left of the machine."""
     yield "work", "alone ms/step", "beside it", "throughput left", "machine left"
     for row in rows:
-        yield (row["work"], number(row["alone_ms"]), number(row["busy_ms"]), f"{row['alone_ms'] / row['busy_ms']:.2f}", f"{1 - row['share']:.2f}")
+        yield (row["work"], number(row["alone_ms"]), number(row["busy_ms"]), f"{row['left']:.2f}", f"{1 - row['share']:.2f}")
 
 
 def busy_text(rows):
@@ -126,7 +133,8 @@ def markdown(rows, machine, command, busy_rows=()):
     versions = {name: version for row in rows for name, version in row["versions"].items()}
     busy = [] if not busy_rows else [
         "## Beside a program that keeps one core busy", "", *piped(list(busy_table(busy_rows)), 1), "",
-        "Milliseconds a step on the average of four passes, not the best. What is left of the machine is what the other program did not use of", "all cores while Tandem ran beside it; the kernel's scheduler decides that.", ""]
+        "Medians of passes alone and beside it, in turn. What is left of the machine is what the other program did not use of all cores while",
+        "Tandem ran beside it; the kernel's scheduler decides that.", ""]
     return "\n".join([
         "# Performance", "",
         "Six models, trained by Tandem's C++ front-end and by Keras on other engines, in one run that alternates between them.", "",
@@ -135,8 +143,9 @@ def markdown(rows, machine, command, busy_rows=()):
         f"- Versions: {', '.join(f'{name} {version}' for name, version in sorted(versions.items())) or 'no other engine'}; {platform.system()} {platform.release()}",
         "", *piped([HEADER, *lines(rows)], 2), "",
         *[f"- {line}" for line in ratios(rows)], "",
-        "How to read it: the best pass of all rounds, each in a process of its own, and by how much the worst pass was slower. `x tandem` is that",
-        "engine's time over Tandem's. The first step includes tracing and compiling; in brackets with a warm cache of kernels on disk. The floor",
+        "How to read it: each engine has a process of its own for each work, and they take turns, a pass over the data each. `ms/step` is the",
+        "median pass, between the middle half and the best one it is seen how steady the machine was, and `x tandem` is that engine's median",
+        "over Tandem's. The first step includes tracing and compiling; in brackets with a warm cache of kernels on disk. The floor",
         "is the arithmetic of the step's products at the cores' peak, plus Adam's memory traffic, both at speeds that were measured on the spot.",
         "Keras runs `fit` and shuffles the rows, as is its default; Tandem's program takes consecutive rows and copies none. The losses differ",
         "by the random weights; `./dev bench --check` compares them from equal ones.", "", *busy])

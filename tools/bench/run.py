@@ -1,5 +1,6 @@
 """The training benchmark: the same models on Tandem, TensorFlow, JAX and PyTorch, in one run that alternates between them."""
 import argparse
+import contextlib
 import json
 import pathlib
 import shlex
@@ -13,7 +14,8 @@ import engines
 import report
 from progress import Progress
 
-# Steps of a pass under --quick; else each program's own number.
+# Under --quick; else a pass has each program's own number of steps.
+QUICK_ROUNDS = 2
 QUICK_STEPS = {"mlp": 400, "mlp_big": 8, "cnn": 12, "resnet": 4, "transformer": 5, "lstm": 6}
 
 
@@ -21,8 +23,8 @@ def parse():
     parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__)
     parser.add_argument("works", metavar="WORK", nargs="*", help="of " + ", ".join(engines.WORKS) + " (default: all)")
     parser.add_argument("--json", metavar="FILE", help="also write the results to FILE, as a list of objects")
-    parser.add_argument("--rounds", type=int, default=3, metavar="N", help="how often each engine runs each work (default: 3)")
-    parser.add_argument("--quick", action="store_true", help="one round of fewer steps: a first impression")
+    parser.add_argument("--rounds", type=int, default=9, metavar="N", help="how often each engine passes over each work's data (default: 9)")
+    parser.add_argument("--quick", action="store_true", help="two rounds of fewer steps: a first impression")
     parser.add_argument("--engines", default=",".join(engines.ENGINES), metavar="LIST", help="with commas between: " + ", ".join(engines.ENGINES))
     parser.add_argument("--busy", action="store_true", help="then also time Tandem while another program keeps one core busy")
     parser.add_argument("--write", action="store_true", help="write docs/performance.md")
@@ -42,32 +44,54 @@ def parse():
 
 
 class Measurement:
-    """What the runs printed, by (work, engine), and the machine's best speeds."""
+    """What the programs printed, by (work, engine), the time of Tandem's first step with kernels on disk, and the machine's best speeds."""
 
     def __init__(self):
-        self.runs, self.machine = {}, {}
+        self.runs, self.warm_s, self.machine = {}, {}, {}
 
     def take(self, works, names, rounds, quick, progress, keep):
-        """Runs everything, `rounds` times, and calls keep() after each run."""
-        failed, start, done, total = set(), time.monotonic(), 0, rounds * len(works) * len(names)
+        """All engines take turns at each work, `rounds` times, each in one process that stays; keep() is called after each work."""
+        start = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="tandem_bench_") as cache:
-            for _ in range(rounds):
+            for number, work in enumerate(works):
+                def left(done):  # of this work
+                    elapsed, done = time.monotonic() - start, (number + done) / len(works)
+                    return f", about {elapsed / done * (1 - done) / 60:.0f} min left" if done else ""
+
+                options = ["--steps", QUICK_STEPS[work]] if quick else []
                 speeds = engines.output([engines.PROGRAMS / "machine"], progress, "measuring the machine")
                 self.machine = {name: max(value, self.machine.get(name, 0)) for name, value in speeds.items()}
-                for work, engine in ((w, e) for w in works for e in names):
-                    left = f", about {(time.monotonic() - start) / done * (total - done) / 60:.0f} min left" if done else ""
-                    done += 1
-                    if (work, engine) in failed:
-                        continue
-                    options = ["--steps", QUICK_STEPS[work], "--passes", 2] if quick else []
-                    try:  # a cache of its own for each work, so that its first run starts without kernels
-                        run = engines.run(engine, work, options, progress, f"[{done}/{total}{left}] {work} on {engine}", f"{cache}/{work}")
-                        self.runs.setdefault((work, engine), []).append(run)
-                        keep()
-                    except engines.Failure as failure:
-                        failed.add((work, engine))
-                        self.runs.pop((work, engine), None)
-                        progress.say(f"{work} does not run on {engine}: {failure}")
+                self._take_turns(work, names, rounds, options, f"{cache}/{work}", progress, left)
+                if (work, "tandem") in self.runs:
+                    warm = engines.run("tandem", work, ["--steps", 1, "--passes", 1], progress, f"{work} with kernels on disk", f"{cache}/{work}")
+                    self.warm_s[work] = warm["first_step_s"]
+                keep()
+
+    def _take_turns(self, work, names, rounds, options, cache, progress, left):
+        sessions = {}
+        with contextlib.ExitStack() as stack:
+            def attempt(engine, what):
+                try:
+                    return what()
+                except engines.Failure as failure:
+                    sessions.pop(engine, None)
+                    progress.say(f"{work} does not run on {engine}: {failure}")
+
+            for engine in names:
+                progress.show(f"{work}: the first step of each engine{left(0)}", f" ({engine})")
+                session = attempt(engine, lambda e=engine: engines.Session(e, work, options, cache))
+                if session:
+                    sessions[engine] = stack.enter_context(session)
+            try:
+                for turn in range(rounds):
+                    for engine, session in list(sessions.items()):
+                        progress.show(f"{work}: round {turn + 1} of {rounds}{left(turn / rounds)}", f" ({engine})")
+                        attempt(engine, session.run_pass)
+            finally:  # an interrupted run still says what it found
+                for engine, session in list(sessions.items()):
+                    found = attempt(engine, session.end)
+                    if found and found["passes_ms"]:
+                        self.runs[work, engine] = found
 
 
 def main():
@@ -78,20 +102,21 @@ def main():
     names = engines.available(arguments.engines, progress)
     found = Measurement()
 
-    def keep():  # after each run: half an hour's numbers must not be lost with the process
+    def keep():  # after each work: half an hour's numbers must not be lost with the process
         if arguments.json:
-            rows = report.summary(found.runs, found.machine)
+            rows = report.summary(found.runs, found.warm_s, found.machine)
             pathlib.Path(arguments.json).write_text(json.dumps(rows, indent=1) + "\n")
 
+    rounds = QUICK_ROUNDS if arguments.quick else arguments.rounds
     try:
-        found.take(arguments.works, names, 1 if arguments.quick else arguments.rounds, arguments.quick, progress, keep)
+        found.take(arguments.works, names, rounds, arguments.quick, progress, keep)
     except KeyboardInterrupt:
         progress.say("interrupted; this is what there is so far")
-    rows = report.summary(found.runs, found.machine)
+    rows = report.summary(found.runs, found.warm_s, found.machine)
     if not rows:
         sys.exit("nothing was measured")
     print(report.text(rows, found.machine))
-    busy_rows = busy.measure(arguments.works, progress) if arguments.busy else []
+    busy_rows = busy.measure(arguments.works, rounds, progress) if arguments.busy else []
     if busy_rows:
         print("", *report.busy_text(busy_rows), sep="\n")
     if arguments.write:

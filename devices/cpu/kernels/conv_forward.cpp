@@ -179,16 +179,9 @@ class ConvForward final : public CpuProgram {
       t.b = weights + f;
       t.last = tiles_.last(conv_.filters - f, vectors);
       for (int64_t line = 0; line < lines; ++line) {
-        const float* a = x + line * (tall ? across : down);
-        float* c = out + line * (tall ? across_out : down_out) + f;
-        for_even_runs(length, tiles_.most_rows(vectors), [&](int64_t pixel, int64_t pixels, int64_t tile_count) {
-          t.a = a + pixel * t.a_step;
-          t.c = c + pixel * t.c_step;
-          t.count = tile_count;
-          t.a_next = pixels * t.a_step;
-          t.c_next = pixels * t.c_step;
-          tiles_.run(pixels, vectors, t);
-        });
+        t.a = x + line * (tall ? across : down);
+        t.c = out + line * (tall ? across_out : down_out) + f;
+        tiles_.down(t, length, vectors, t.a_step);
       }
       f += vectors * tiles_.set().lanes;
     }

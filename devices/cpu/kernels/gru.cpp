@@ -18,7 +18,7 @@ class Gru final : public Recurrent {
     ConstRows h = input(chunk, 2);
     for (int64_t step = 0; step < sizes_.time; ++step) {
       const FloatRows next_h = output(chunk, 0, step);
-      const ConstRows inputs = input(chunk, 0, step);
+      const ConstRows inputs = input(chunk, 0, step), ahead = input(chunk, 0, std::min(step + 1, sizes_.time - 1));
       for (int64_t block = 0; block < blocks(); ++block) {
         const int64_t unit = block * lanes();
         multiply_block(chunk, h, block);
@@ -27,6 +27,7 @@ class Gru final : public Recurrent {
                     .columns = columns(block),
                     .product = chunk.product,
                     .inputs = beside(inputs, unit),
+                    .ahead = beside(ahead, unit),
                     .kept = {}},
                    chunk.in[3] + unit,
                    beside(h, unit),
@@ -57,6 +58,7 @@ class GruGradient final : public Recurrent {
       GruGradientBlock b{{.rows = chunk.rows,
                           .units = sizes_.units,
                           .gates = input(chunk, 0, step),
+                          .ahead = input(chunk, 0, std::max<int64_t>(step - 1, 0)),
                           .outputs_gradient = {},
                           .h_gradient = h_gradient,
                           .sums = output(chunk, 0, step)},

@@ -12,7 +12,7 @@ class Lstm final : public Recurrent {
       : Recurrent(kernel, tools, {kernel.in[0].shape[0], kernel.in[0].shape[1], kernel.in[1].shape[0], kGates}, 1, Direction::Forward),
         keep_(kernel.attrs.get<bool>("keep")) {}
   std::string_view kernel_name() const override { return "lstm/tiles"; }
-  // The gates that are kept may lie where the inputs did: those of a row and unit are read before any of them is written.
+  // The gates that are kept may lie where the inputs did: each is read before it is written.
   bool is_replaceable(size_t operand) const override { return keep_ && operand == 0 && is_dense(operand); }
 
  private:
@@ -22,7 +22,7 @@ class Lstm final : public Recurrent {
     ConstRows h = input(chunk, 2), c = input(chunk, 3);
     for (int64_t step = 0; step < sizes_.time; ++step) {
       const FloatRows next_h = output(chunk, 0, step), next_c = cells(step);
-      const ConstRows inputs = input(chunk, 0, step);
+      const ConstRows inputs = input(chunk, 0, step), ahead = input(chunk, 0, std::min(step + 1, sizes_.time - 1));
       for (int64_t block = 0; block < blocks(); ++block) {
         const int64_t unit = block * lanes();
         multiply_block(chunk, h, block);
@@ -31,6 +31,7 @@ class Lstm final : public Recurrent {
                      .columns = columns(block),
                      .product = chunk.product,
                      .inputs = beside(inputs, unit),
+                     .ahead = beside(ahead, unit),
                      .kept = {}},
                     beside(c, unit),
                     beside(next_c, unit),
@@ -65,6 +66,7 @@ class LstmGradient final : public Recurrent {
       LstmGradientBlock b{{.rows = chunk.rows,
                            .units = sizes_.units,
                            .gates = input(chunk, 0, step),
+                           .ahead = input(chunk, 0, std::max<int64_t>(step - 1, 0)),
                            .outputs_gradient = {},
                            .h_gradient = h_gradient,
                            .sums = sums},

@@ -142,21 +142,16 @@ void Recurrent::multiply_transposed(const Chunk& chunk, ConstRows gradient, Floa
 void Recurrent::multiply(ConstRows x, int64_t rows, const float* packed, int64_t vectors, int last, FloatRows to, bool accumulate) const {
   for (int64_t v = 0; v < vectors; v += kTileVectors) {
     const auto wide = static_cast<int>(std::min<int64_t>(kTileVectors, vectors - v));
-    for_even_runs(rows, tiles_.most_rows(wide), [&](int64_t row, int64_t height, int64_t count) {
-      tiles_.run(height, wide,
-                 {.a = x.at + row * x.step,
-                  .b = packed + v * lanes() * inner(),
-                  .a_step = x.step,
-                  .b_step = wide * lanes(),
-                  .length = inner(),
-                  .c = to.at + row * to.step + v * lanes(),
-                  .c_step = to.step,
-                  .last = v + wide == vectors ? last : set_.lanes,
-                  .accumulate = accumulate,
-                  .count = count,
-                  .a_next = height * x.step,
-                  .c_next = height * to.step});
-    });
+    tiles_.down({.a = x.at,
+                 .b = packed + v * lanes() * inner(),
+                 .a_step = x.step,
+                 .b_step = wide * lanes(),
+                 .length = inner(),
+                 .c = to.at + v * lanes(),
+                 .c_step = to.step,
+                 .last = v + wide == vectors ? last : set_.lanes,
+                 .accumulate = accumulate},
+                rows, wide, x.step);
   }
 }
 

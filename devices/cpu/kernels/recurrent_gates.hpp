@@ -20,7 +20,8 @@ struct GateBlock {
   int columns;           // of the block: 1 to lanes
   const float* product;  // h times the recurrent kernel: [rows][gates][lanes]
   ConstRows inputs;
-  FloatRows kept;  // the gates for the gradient, or nothing
+  ConstRows ahead;  // those of the next step: asked for now, they are there then
+  FloatRows kept;   // the gates for the gradient, or nothing
 };
 struct LstmBlock : GateBlock {
   ConstRows c;
@@ -36,6 +37,7 @@ struct GruBlock : GateBlock {
 struct GateGradient {
   int64_t rows, units;
   ConstRows gates;
+  ConstRows ahead;             // those of the step that comes next, which is the one before
   ConstRows outputs_gradient;  // or nothing
   FloatRows h_gradient;
   FloatRows sums;  // the gradient of what went into the gates

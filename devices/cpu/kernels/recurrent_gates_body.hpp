@@ -1,10 +1,17 @@
 // The gates as templates over an instruction set. Included only by the files that are compiled for one.
 #pragma once
 #include "recurrent_gates.hpp"
+#include "unroll.hpp"
 #include "vector_math.hpp"
 
 namespace tandem::cpu {
 namespace {
+
+// A row's inputs or gates of the next step, a vector of each gate.
+template <int kGates, class Block> void ask_for_next(const Block& b, int64_t row, int64_t unit = 0) {
+  const float* next = b.ahead.at + row * b.ahead.step + unit;
+  TANDEM_UNROLL for (int gate = 0; gate < kGates; ++gate) __builtin_prefetch(next + gate * b.units, 0, 2);
+}
 
 // A vector of which the first few columns are there.
 template <class I> class Columns {
@@ -23,22 +30,29 @@ template <class I> class Columns {
   typename I::Mask mask_;
 };
 
+// Two walks, so that each row's chain of dependent instructions is short: a core then works at several rows at once.
 template <class I> void run_lstm(const LstmBlock& b) {
   using Vector = typename I::Vector;
   const Columns<I> columns(b.columns);
+  const auto sum = [&](int64_t row, int gate) {
+    const float* inputs = b.inputs.at + row * b.inputs.step + gate * b.units;
+    return I::add(columns.load(inputs), I::load(b.product + (row * 4 + gate) * I::kLanes));
+  };
+  const auto keep = [&](int64_t row, int gate, Vector value) {
+    if (b.kept.at) columns.store(b.kept.at + row * b.kept.step + gate * b.units, value);
+  };
   for (int64_t row = 0; row < b.rows; ++row) {
-    const float *inputs = b.inputs.at + row * b.inputs.step, *product = b.product + row * 4 * I::kLanes;
-    const auto sum = [&](int gate) { return I::add(columns.load(inputs + gate * b.units), I::load(product + gate * I::kLanes)); };
-    const Vector i = sigmoid<I>(sum(0)), f = sigmoid<I>(sum(1)), g = tanh<I>(sum(2)), o = sigmoid<I>(sum(3));
-    const Vector c = I::multiply_add(f, columns.load(b.c.at + row * b.c.step), I::multiply(i, g));
-    columns.store(b.next_c.at + row * b.next_c.step, c);
+    ask_for_next<4>(b, row);
+    const Vector i = sigmoid<I>(sum(row, 0)), f = sigmoid<I>(sum(row, 1)), g = tanh<I>(sum(row, 2));
+    columns.store(b.next_c.at + row * b.next_c.step, I::multiply_add(f, columns.load(b.c.at + row * b.c.step), I::multiply(i, g)));
+    keep(row, 0, i);
+    keep(row, 1, f);
+    keep(row, 2, g);
+  }
+  for (int64_t row = 0; row < b.rows; ++row) {
+    const Vector o = sigmoid<I>(sum(row, 3)), c = columns.load(b.next_c.at + row * b.next_c.step);
     columns.store(b.next_h.at + row * b.next_h.step, I::multiply(o, tanh<I>(c)));
-    if (!b.kept.at) continue;
-    float* kept = b.kept.at + row * b.kept.step;
-    columns.store(kept, i);
-    columns.store(kept + b.units, f);
-    columns.store(kept + 2 * b.units, g);
-    columns.store(kept + 3 * b.units, o);
+    keep(row, 3, o);
   }
 }
 
@@ -58,6 +72,7 @@ template <class I> void run_lstm_gradient(const LstmGradientBlock& b) {
   for (int64_t row = 0; row < b.rows; ++row)
     for (int64_t unit = 0; unit < b.units; unit += I::kLanes) {
       const Columns<I> columns(b.units - unit);
+      ask_for_next<4>(b, row, unit);
       const float* gates = b.gates.at + row * b.gates.step + unit;
       const auto gate = [&](int n) { return columns.load(gates + n * b.units); };
       const Vector i = gate(0), f = gate(1), g = gate(2), o = gate(3);
@@ -79,6 +94,7 @@ template <class I> void run_gru(const GruBlock& b) {
   const Columns<I> columns(b.columns);
   for (int64_t row = 0; row < b.rows; ++row) {
     const float *inputs = b.inputs.at + row * b.inputs.step, *product = b.product + row * 3 * I::kLanes;
+    ask_for_next<3>(b, row);
     const auto by_state = [&](int gate) { return I::add(columns.load(b.bias + gate * b.units), I::load(product + gate * I::kLanes)); };
     const auto input = [&](int gate) { return columns.load(inputs + gate * b.units); };
     const Vector z = sigmoid<I>(I::add(input(0), by_state(0))), r = sigmoid<I>(I::add(input(1), by_state(1))), from_state = by_state(2);
@@ -100,6 +116,7 @@ template <class I> void run_gru_gradient(const GruGradientBlock& b) {
   for (int64_t row = 0; row < b.rows; ++row)
     for (int64_t unit = 0; unit < b.units; unit += I::kLanes) {
       const Columns<I> columns(b.units - unit);
+      ask_for_next<4>(b, row, unit);
       const float* gates = b.gates.at + row * b.gates.step + unit;
       const auto gate = [&](int n) { return columns.load(gates + n * b.units); };
       const Vector z = gate(0), r = gate(1), candidate = gate(2), from_state = gate(3);

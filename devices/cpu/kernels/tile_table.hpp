@@ -52,22 +52,29 @@ class TileTable {
     return static_cast<int>(std::min<int64_t>(columns_left, vectors * set_.lanes) - (vectors - 1) * set_.lanes);
   }
 
-  // A whole product, `rows` by `columns`, from tiles of up to `most_vectors`: t is the first one. `a_row` lies between the rows of a;
-  // columns of b lie side by side within a tile, and `b_column` for each column further on in the next one.
+  // `rows` of a product, as wide as one tile: t is the first one, `a_row` lies between the rows of a.
+  void down(Tile t, int64_t rows, int vectors, int64_t a_row) const {
+    const Tile first = t;
+    for_even_runs(rows, most_rows(vectors), [&](int64_t row, int64_t height, int64_t count) {
+      t.a = first.a + row * a_row;
+      t.c = first.c + row * t.c_step;
+      t.count = count;
+      t.a_next = height * a_row;
+      t.c_next = height * t.c_step;
+      run(height, vectors, t);
+    });
+  }
+
+  // A whole product, `rows` by `columns`, from tiles of up to `most_vectors`: t is the first one, as for down(). Columns of b lie side by
+  // side within a tile, and `b_column` for each column further on in the next one.
   void cover(Tile t, int64_t rows, int64_t columns, int64_t a_row, int64_t b_column, int most_vectors) const {
     const Tile first = t;
     for (int64_t f = 0; f < columns;) {
       const int across = vectors(columns - f, most_vectors);
       t.b = first.b + f * b_column;
+      t.c = first.c + f;
       t.last = last(columns - f, across);
-      for_even_runs(rows, most_rows(across), [&](int64_t row, int64_t height, int64_t count) {
-        t.a = first.a + row * a_row;
-        t.c = first.c + row * t.c_step + f;
-        t.count = count;
-        t.a_next = height * a_row;
-        t.c_next = height * t.c_step;
-        run(height, across, t);
-      });
+      down(t, rows, across, a_row);
       f += across * set_.lanes;
     }
   }
