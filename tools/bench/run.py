@@ -77,15 +77,17 @@ class Measurement:
                     sessions.pop(engine, None)
                     progress.say(f"{work} does not run on {engine}: {failure}")
 
+            what = f"{work}: the first step of each engine{left(0)}"
             for engine in names:
-                progress.show(f"{work}: the first step of each engine{left(0)}", f" ({engine})")
+                progress.show(what, f" ({engine})")
                 session = attempt(engine, lambda e=engine: engines.Session(e, work, options, cache))
                 if session:
                     sessions[engine] = stack.enter_context(session)
             try:
                 for turn in range(rounds):
+                    what = f"{work}: round {turn + 1} of {rounds}{left(turn / rounds)}"
                     for engine, session in list(sessions.items()):
-                        progress.show(f"{work}: round {turn + 1} of {rounds}{left(turn / rounds)}", f" ({engine})")
+                        progress.show(what, f" ({engine})")
                         attempt(engine, session.run_pass)
             finally:  # an interrupted run still says what it found
                 for engine, session in list(sessions.items()):
