@@ -147,5 +147,6 @@ def markdown(rows, machine, command, busy_rows=()):
         "median pass, between the middle half and the best one it is seen how steady the machine was, and `x tandem` is that engine's median",
         "over Tandem's. The first step includes tracing and compiling; in brackets with a warm cache of kernels on disk. The floor",
         "is the arithmetic of the step's products at the cores' peak, plus Adam's memory traffic, both at speeds that were measured on the spot.",
-        "Keras runs `fit` and shuffles the rows, as is its default; Tandem's program takes consecutive rows and copies none. The losses differ",
-        "by the random weights; `./dev bench --check` compares them from equal ones.", "", *busy])
+        "Keras runs `fit` and shuffles the rows, as is its default; Tandem's program takes consecutive rows and copies none. Only the epoch counts,",
+        "not what `fit` does around it: on TensorFlow it waits for a thread of its input pipeline, often as long again as these short epochs. The",
+        "losses differ by the random weights; `./dev bench --check` compares them from equal ones.", "", *busy])
