@@ -47,7 +47,7 @@ def losses(name, count, tiny):
 
 
 class Epoch(keras.callbacks.Callback):
-    """How long an epoch took, without what `fit` does before and after: on TensorFlow it often waits seconds for a thread of its pipeline."""
+    """How long an epoch took, without what `fit` does before and after: on TensorFlow it often goes on for seconds."""
 
     def on_epoch_begin(self, epoch, logs=None):
         self.start = time.perf_counter()

@@ -148,5 +148,5 @@ def markdown(rows, machine, command, busy_rows=()):
         "over Tandem's. The first step includes tracing and compiling; in brackets with a warm cache of kernels on disk. The floor",
         "is the arithmetic of the step's products at the cores' peak, plus Adam's memory traffic, both at speeds that were measured on the spot.",
         "Keras runs `fit` and shuffles the rows, as is its default; Tandem's program takes consecutive rows and copies none. Only the epoch counts,",
-        "not what `fit` does around it: on TensorFlow it waits for a thread of its input pipeline, often as long again as these short epochs. The",
+        "not what `fit` does around it: on TensorFlow it often goes on for seconds after an epoch of two or three. The",
         "losses differ by the random weights; `./dev bench --check` compares them from equal ones.", "", *busy])
