@@ -20,7 +20,7 @@ struct GateBlock {
   int columns;           // of the block: 1 to lanes
   const float* product;  // h times the recurrent kernel: [rows][gates][lanes]
   ConstRows inputs;
-  ConstRows ahead;  // those of the next step: asked for now, they are there then
+  ConstRows ahead;  // those of the next step, fetched while this one is computed
   FloatRows kept;   // the gates for the gradient, or nothing
 };
 struct LstmBlock : GateBlock {
@@ -37,7 +37,7 @@ struct GruBlock : GateBlock {
 struct GateGradient {
   int64_t rows, units;
   ConstRows gates;
-  ConstRows ahead;             // those of the step that comes next, which is the one before
+  ConstRows ahead;             // those of the step before, fetched while this one is computed
   ConstRows outputs_gradient;  // or nothing
   FloatRows h_gradient;
   FloatRows sums;  // the gradient of what went into the gates
