@@ -1,5 +1,6 @@
 // Elementwise ops behind a reshape are computed in the shape before it: reshape(x) + y becomes reshape(x + reshape(y)). A reshape costs
 // nothing where it goes, and a product keeps its elementwise end although somebody looked at its result in another shape in between.
+#include <algorithm>
 #include <map>
 #include <optional>
 
@@ -77,7 +78,9 @@ class Shapes {
     if (b_.type(v).dims == shape) return v;
     const Node& node = b_.graph().node(v);
     if (node.op->name == "reshape" && b_.type(node.inputs[0]).dims == shape) return node.inputs[0];
-    return b_.op("reshape", {v}, {{"shape", shape}});
+    std::vector<Value>& made = reshapes_[v];
+    const auto found = std::ranges::find_if(made, [&](Value r) { return b_.type(r).dims == shape; });
+    return found != made.end() ? *found : made.emplace_back(b_.op("reshape", {v}, {{"shape", shape}}));
   }
 
   // The shape that an operand of an op over `dims` has in an op over `inner`, which holds the same elements: a number stays one, the
@@ -99,6 +102,7 @@ class Shapes {
   const Graph& g_;
   ir::Builder b_;
   std::map<Value, Value> to_;
+  std::map<Value, std::vector<Value>> reshapes_;  // of operands: nobody looks for equal nodes behind this pass
 };
 
 }  // namespace

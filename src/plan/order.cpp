@@ -31,8 +31,9 @@ class Orderer {
     for (Value v : g_.outputs) outputs_.insert(storage(v));
     for (size_t k = 0; k < r.donations.size(); ++k)
       if (r.donations[k] >= 0) {
-        overwriting_.insert(g_.outputs[k]);
-        readers_first(g_.inputs[static_cast<size_t>(r.donations[k])], g_.outputs[k].node);
+        const Value written = storage(g_.outputs[k]);
+        overwriting_.insert(written);
+        readers_first(g_.inputs[static_cast<size_t>(r.donations[k])], written.node);
       }
   }
 

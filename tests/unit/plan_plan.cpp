@@ -175,6 +175,23 @@ TEST(Plan, UpdatesDoNotWaitForAScalarThatIsTracedLate) {
   verify(p);
 }
 
+// As of a variable with three axes whose gradient is a product of matrices.
+TEST(Plan, AnUpdateInAnotherShapeIsOneInPlace) {
+  ir::Builder b(ops::table());
+  const ir::Value x = input(b, {64, 64});
+  std::vector<ir::Value> weights, gradients, updates;
+  for (int i = 0; i < 4; ++i) weights.push_back(input(b, {64, 8, 8}));
+  for (int i = 0; i < 4; ++i) gradients.push_back(b.op("multiply", {x, b.scalar(DType::F32, i + 2)}));
+  for (size_t i = 0; i < 4; ++i) {
+    const ir::Value flat = b.op("reshape", {weights[i]}, {{"shape", Dims{64, 64}}});
+    updates.push_back(b.op("reshape", {b.op("subtract", {flat, gradients[i]})}, {{"shape", Dims{64, 8, 8}}}));
+  }
+  const Plan p = make_plan({b.finish(updates), ref(), {}, {}, {1, 2, 3, 4}});
+  EXPECT_EQ(p.donated, (std::vector<int32_t>{1, 2, 3, 4}));
+  EXPECT_LT(p.arena_bytes, 2 * 64 * 64 * sizeof(float));  // one gradient at a time
+  verify(p);
+}
+
 TEST(Plan, AVariableReadAfterItsUpdateIsNotOverwritten) {
   ir::Builder b(ops::table());
   const ir::Value v = input(b), g = input(b);
