@@ -31,17 +31,16 @@ Epilogue::Epilogue(const codegen::Kernel& kernel, int64_t row_step, Toolbox& too
   stage_ = compile_stage(codegen::canonical(kernel.end->loops, {}, in, out, static_cast<int>(rank) - (thin ? 2 : 1)), tools);
 }
 
-LinesAhead Epilogue::lines(const device::LaunchArgs& args, int64_t row, int64_t rows, int64_t column, int64_t columns) const {
-  LinesAhead lines(rows, columns * static_cast<int64_t>(element_bytes_));
+void Epilogue::ask(const device::LaunchArgs& args, int64_t row, int64_t rows, int64_t column, int64_t columns, LinesAhead& lines) const {
   for (const Stream& s : streams_) {
     const bool in_place = s.pointer >= inputs_ && std::ranges::any_of(streams_, [&](const Stream& other) {
                             return other.pointer < inputs_ && args.pointers[other.pointer] == args.pointers[s.pointer];
                           });
-    if (in_place || s.element_bytes != element_bytes_ || lines.full()) continue;  // fetched as an input, or a small part of the whole
-    const auto step = columns_ * static_cast<int64_t>(s.element_bytes);
-    lines.add(static_cast<const char*>(args.pointers[s.pointer]) + row * step + column * static_cast<int64_t>(s.element_bytes), step);
+    if (in_place || lines.full()) continue;  // fetched as an input
+    const auto bytes = static_cast<int64_t>(s.element_bytes), step = columns_ * bytes;
+    const char* at = static_cast<const char*>(args.pointers[s.pointer]) + row * step + column * bytes;
+    lines.add({.row = at, .row_step = step, .row_bytes = columns * bytes, .rows = rows});
   }
-  return lines;
 }
 
 void Epilogue::run(const device::LaunchArgs& args, const void* block, int64_t row0, int64_t row1, int64_t column0, int64_t column1) const {

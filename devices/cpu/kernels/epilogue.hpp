@@ -15,8 +15,8 @@ class Epilogue {
   // Rows are all axes of the result but the last, counted through; columns are the last one. `block` points at element (row0, column0)
   // of the product. Writes the kernel's outputs; any thread may call it for its own block.
   void run(const device::LaunchArgs& args, const void* block, int64_t row0, int64_t row1, int64_t column0, int64_t column1) const;
-  // What run() will read and write elementwise there and no cache has, so that it can be asked for while the product is still computed.
-  LinesAhead lines(const device::LaunchArgs& args, int64_t row, int64_t rows, int64_t column, int64_t columns) const;
+  // What run() will read and write elementwise there and no cache has, to be asked for while the product is still computed.
+  void ask(const device::LaunchArgs& args, int64_t row, int64_t rows, int64_t column, int64_t columns, LinesAhead& lines) const;
 
  private:
   Stage stage_;

@@ -3,9 +3,8 @@
 //
 // As in Goto and van de Geijn, "Anatomy of high-performance matrix multiplication" (2008): a block of y is packed so that it stays in the
 // second-level cache, a panel of x's rows stays in the first, and the tile runs over both. An operand of float32 that lies well is not
-// packed when it would be used only a few times; one of 16 bits always is, which is where it becomes what the tiles take. A y that lies
-// well is packed in passing by the first tiles that read it; what else several blocks would pack is packed once, by all threads, before the
-// first of them.
+// packed when it would be used only a few times; one of 16 bits always is, which is where it becomes what the tiles take. What several
+// blocks would pack is packed once, by all threads, before the first of them.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -29,10 +28,10 @@ constexpr double kChunkWork = 400e3;     // multiplications a chunk should have 
 constexpr double kChunkDotWork = 65536;  // a product with a vector only reads memory
 constexpr int64_t kChunksPerThread = 4;  // as far as there is work: one that is delayed should not delay the whole
 constexpr int64_t kBlockRows = 256, kBlockColumns = 512, kBlockInner = 512;
-constexpr int64_t kPackFromRows = 192;           // of a block: with less, y is read where it lies
+constexpr int64_t kPackFromRows = 96;            // of a block: with less, y is read where it lies
 constexpr int64_t kPackLargeFromRows = 48;       // likewise a y that no cache of a core holds
 constexpr int64_t kPackFromColumns = 64;         // likewise x
-constexpr int64_t kKeptFloats = 128 * 1024;      // of a packed y: half of a small second-level cache
+constexpr int64_t kKeptFloats = 128 * 1024;      // of a packed y
 constexpr int64_t kDirectFloats = 128 * 1024;    // of y that several panels of x meet in turn
 constexpr int64_t kReadAgainFloats = 64 * 1024;  // of y that several chunks may read where it lies, each for itself
 constexpr int64_t kSharedFloats = 2 << 20;       // of an operand that is packed for all
@@ -43,7 +42,6 @@ constexpr int64_t kShortPiece = 8;               // floats: less than half a lin
 constexpr int64_t kPanelGap = 16;                // floats between packed rows of x, so that they do not meet in one set of the cache
 constexpr int64_t kTurnedWaste = 6;              // lanes that may be empty where a large matrix need not be turned around, measured
 constexpr int64_t kFetchFloats = 1 << 20;        // of an operand: less is in a cache already
-constexpr int64_t kMostRuns = 16;                // of memory that a tile asks for
 constexpr int64_t kSumParts = 2;                 // of a sum that is cut
 constexpr int64_t kMostRowsOfParts = 64;
 constexpr int64_t kLeastTermsPerRow = 16;           // of a sum that is cut: its results are few beside what it reads
@@ -57,7 +55,6 @@ struct Cut {
   int64_t batches_per_chunk = 1;
   int vectors;  // of a tile, at the most
   bool pack_x, pack_y;
-  bool copy_y;            // packed in passing, by the first panel of x that meets it
   bool share_x, share_y;  // packed once, for all blocks
 };
 
@@ -111,9 +108,8 @@ Cut cut(const Product& p, const HalfPack& pack, int threads) {
   const bool collides = p.x.column_step == 1 ? p.x.row_step % kCollidingStep == 0 : p.x.row_step == 1 && p.x.column_step >= far;
   c.pack_x = pack || (p.x.column_step != 1 && p.x.row_step != 1) || (collides && c.columns >= kPackFromColumns);
   c.pack_y = packs_y(c.rows);
-  c.copy_y = c.pack_y && !pack && !transposed;
   c.share_x = c.pack_x && shares(p.m * p.k, c.column_count);
-  c.share_y = c.pack_y && !c.copy_y && shares(p.k * p.n, c.row_count);
+  c.share_y = c.pack_y && shares(p.k * p.n, c.row_count);
   const int64_t packed_inner = std::clamp(kKeptFloats / c.columns, kBlockInner, 2 * kBlockInner) * pack.elements();
   const int64_t most_inner = c.pack_y || c.pack_x ? packed_inner : kDirectFloats / c.columns;
   c.inner = round_up(parts(c.terms, parts(c.terms, most_inner)), 4);
@@ -179,6 +175,7 @@ class TileGemm final : public CpuProgram {
 
  private:
   static constexpr int64_t kRowsAtATime = 8;  // of memory, while packing along them
+  static constexpr auto kBytes = static_cast<int64_t>(sizeof(float));
 
   // Whether blocks are made in scratch memory, and whether a panel of one is finished at a time.
   bool in_buffer() const { return epilogue_ || result_ == Result::Turned; }
@@ -187,7 +184,6 @@ class TileGemm final : public CpuProgram {
 
   int vectors_at(int64_t columns_left) const { return tiles_.vectors(columns_left, cut_.vectors); }
 
-  // Of 16 bits, or transposed: others are packed in passing.
   void pack_y(const void* from, int64_t columns, int64_t length, float* to) const {
     if (pack_) {
       for (int64_t j = 0; j < columns;) {
@@ -199,6 +195,16 @@ class TileGemm final : public CpuProgram {
       return;
     }
     const auto* y = static_cast<const float*>(from);
+    if (p_.y.column_step == 1) {
+      for (int64_t k = 0; k < length; k += kRowsAtATime)
+        for (int64_t j = 0; j < columns;) {
+          const int64_t width = vectors_at(columns - j) * set_.lanes, panels = std::max<int64_t>(1, (columns - j) / width);
+          set_.copy(y + k * p_.y.row_step + j, p_.y.row_step, std::min(width, columns - j), std::min(kRowsAtATime, length - k),
+                    to + j * length + k * width, width, panels, width * length);
+          j += panels * width;
+        }
+      return;
+    }
     for (int64_t j = 0; j < columns;) {
       const int64_t width = vectors_at(columns - j) * set_.lanes, used = std::min(width, columns - j);
       const float* column = y + j * p_.y.column_step;
@@ -219,9 +225,9 @@ class TileGemm final : public CpuProgram {
       // Along the rows, a few ks at a time: the pieces of one panel lie far apart, and the next panel needs the rest of their lines.
       const auto* x = static_cast<const float*>(from);
       for (int64_t k = 0; k < length; k += kRowsAtATime)
-        for_even_parts(rows, most_height_, [&](int64_t row, int64_t height) {
+        for_even_runs(rows, most_height_, [&](int64_t row, int64_t height, int64_t count) {
           set_.copy(x + k * p_.x.column_step + row, p_.x.column_step, height, std::min(kRowsAtATime, length - k),
-                    to + row * x_step() + k * height, height);
+                    to + row * x_step() + k * height, height, count, height * x_step());
         });
       return;
     }
@@ -282,7 +288,7 @@ class TileGemm final : public CpuProgram {
     const int64_t begin = part * cut_.terms, end = std::min(p_.k, begin + cut_.terms);
     for (int64_t k = begin; k < end; k += cut_.inner) {
       const int64_t length = std::min(cut_.inner, end - k);
-      YBlock y_block = y_of(args, pack_.element(y, k * p_.y.row_step), k, column0, columns, length, scratch);
+      const YBlock y_block = y_of(args, pack_.element(y, k * p_.y.row_step), k, column0, columns, length, scratch);
       const void* x_block = pack_.element(x, k * p_.x.column_step);
       const bool by_block = cut_.pack_x && !cut_.share_x && way_ == Rows::Together;
       if (by_block) pack_x(x_block, rows, length, scratch + x_at_);
@@ -297,11 +303,11 @@ class TileGemm final : public CpuProgram {
         float* c_panel = epilogue_ && by_panel() ? c : c + row * c_step;
         const bool last = epilogue_ && result_ != Result::Turned && k + length == p_.k;
         const int64_t first_row = batch * p_.m + row0 + row;
-        LinesAhead lines = last && result_ == Result::Plain ? epilogue_.lines(args, first_row, height, column0, columns) : LinesAhead();
-        if (lines.steps() == 0) lines = next_x(x, row, height, rows, k, length);
+        LinesAhead lines;
+        if (last && result_ == Result::Plain) epilogue_.ask(args, first_row, height, column0, columns, lines);
+        ask_next_x(x, row, height, rows, k, length, lines);
         tile_row(static_cast<const float*>(x_panel), a_step, height, y_block, columns, pack_.units(length), c_panel, c_step, k > begin,
                  lines);
-        if (y_block.copy) y_block = {.at = y_block.copy, .packed = true};
         if (last) finish(args, c_panel, first_row, height, column0, columns);
       });
     }
@@ -309,17 +315,18 @@ class TileGemm final : public CpuProgram {
   }
 
   // The panel of x behind the one at `row` and `k`, if it will be packed from where it lies.
-  LinesAhead next_x(const void* x, int64_t row, int64_t height, int64_t rows, int64_t k, int64_t length) const {
-    if (pack_ || !cut_.pack_x || cut_.share_x || way_ != Rows::Apart || p_.m * p_.k < kFetchFloats) return {};
+  void ask_next_x(const void* x, int64_t row, int64_t height, int64_t rows, int64_t k, int64_t length, LinesAhead& lines) const {
+    if (pack_ || !cut_.pack_x || cut_.share_x || way_ != Rows::Apart || p_.m * p_.k < kFetchFloats) return;
     row += height;
     if (row == rows) {
       row = 0;
       k += length;
     }
-    constexpr auto kBytes = static_cast<int64_t>(sizeof(float));
-    LinesAhead lines(std::min(height, rows - row), std::min(cut_.inner, p_.k - k) * kBytes);
-    if (k < p_.k) lines.add(pack_.element(x, row * p_.x.row_step + k), p_.x.row_step * kBytes);
-    return lines;
+    if (k >= p_.k || lines.full()) return;
+    lines.add({.row = static_cast<const char*>(pack_.element(x, row * p_.x.row_step + k)),
+               .row_step = p_.x.row_step * kBytes,
+               .row_bytes = std::min(cut_.inner, p_.k - k) * kBytes,
+               .rows = std::min(height, rows - row)});
   }
 
   // A block whose rows are columns of the result.
@@ -334,14 +341,11 @@ class TileGemm final : public CpuProgram {
   struct YBlock {
     const float* at;
     bool packed;
-    float* copy = nullptr;  // where the first panel of x packs it in passing
   };
   YBlock y_of(const device::LaunchArgs& args, const void* from, int64_t k, int64_t column, int64_t columns, int64_t length,
               float* scratch) const {
     if (cut_.share_y) return {.at = shared_y(args, k, column), .packed = true};
-    const auto* there = static_cast<const float*>(from);
-    if (!cut_.pack_y) return {.at = there, .packed = false};
-    if (cut_.copy_y) return {.at = there, .packed = false, .copy = scratch};
+    if (!cut_.pack_y) return {.at = static_cast<const float*>(from), .packed = false};
     pack_y(from, columns, length, scratch);
     return {.at = scratch, .packed = true};
   }
@@ -350,19 +354,16 @@ class TileGemm final : public CpuProgram {
   void tile_row(const float* x, int64_t a_step, int64_t height, const YBlock& y, int64_t columns, int64_t length, float* c, int64_t c_step,
                 bool accumulate, LinesAhead& lines) const {
     Tile t{.a = x, .a_step = a_step, .length = length, .c_step = c_step, .accumulate = accumulate};
-    const int64_t steps = parts(lines.steps(), parts(columns, cut_.vectors * set_.lanes));
-    std::array<AheadRun, kMostRuns> ahead;
+    t.ahead = &lines;
+    t.ahead_steps = parts(lines.steps(), parts(columns, cut_.vectors * set_.lanes));
     for (int64_t j = 0; j < columns;) {
       const int vectors = vectors_at(columns - j);
       const int64_t width = vectors * set_.lanes;
       t.b = y.at + (y.packed ? j * length : j);
       t.b_step = y.packed ? width : p_.y.row_step;
-      t.copy = y.copy ? y.copy + j * length : nullptr;
       t.c = c + j;
       t.last = tiles_.last(columns - j, vectors);
-      t.ahead = ahead.data();
-      t.ahead_end = lines.take(steps, ahead.data(), ahead.data() + ahead.size());
-      t.count = steps == 0 ? std::max<int64_t>(1, (columns - j) / width) : 1;  // each tile asks for a part of its own
+      t.count = std::max<int64_t>(1, (columns - j) / width);
       t.b_next = y.packed ? width * length : width;
       t.c_next = width;
       tiles_.run(height, vectors, t);

@@ -29,15 +29,11 @@ struct Tile {
   bool accumulate;  // go on from what c holds
   // So many tiles one after the other, each so much further on: for short sums, a call costs as much as a part of them.
   int64_t count = 1, a_next = 0, b_next = 0, c_next = 0;
-  // Beside the sum (see Beside): memory that is not needed yet, asked for a step every four ks; and where b is copied to, a row of whole
-  // vectors for each k.
-  const AheadRun *ahead = nullptr, *ahead_end = nullptr;
-  float* copy = nullptr;
+  LinesAhead* ahead = nullptr;  // asked for in the course of the sums, so many steps a tile
+  int64_t ahead_steps = 0;
 };
 
 enum class Rows : uint8_t { Apart, Together };  // of a: k lies at steps of 1, or rows do
-// What a tile does while it multiplies: ask for Tile::ahead, and leave a copy of b behind as it should have lain.
-enum class Beside : uint8_t { Nothing, Lines, Copy };
 using TileFunction = void (*)(const Tile& tile);
 
 inline constexpr int kMostVectors = 4, kMostTileRows = 16;
@@ -46,12 +42,13 @@ inline constexpr int kMostVectors = 4, kMostTileRows = 16;
 struct TileSet {
   int lanes;             // floats in a vector
   const int* most_rows;  // [vectors]: the most rows of a tile of so many vectors; 0: no such tile
-  TileFunction (*get)(int rows, int vectors, Rows way, Beside beside);
+  TileFunction (*get)(int rows, int vectors, Rows way, bool ahead);  // with lines to ask for, or without
   // c[i] = a[i * a_step + k] . b[k], summed in a fixed pattern that depends on `length` alone.
   void (*dots)(const float* a, int64_t a_step, const float* b, int64_t rows, int64_t length, float* c);
-  // to[i * step + j] = from[i * from_step + j], a whole number of vectors for each i in turn: what is written beyond `columns` is a later
-  // row's place, or the caller's to spare.
-  void (*copy)(const float* from, int64_t from_step, int64_t columns, int64_t rows, float* to, int64_t step);
+  // to[p * panel_step + i * step + j] = from[i * from_step + p * columns + j] for `panels` of so many columns side by side, i < rows. What
+  // is written beyond the columns, up to a whole number of vectors, is the place of a later row, or the caller's to spare.
+  void (*copy)(const float* from, int64_t from_step, int64_t columns, int64_t rows, float* to, int64_t step, int64_t panels,
+               int64_t panel_step);
   // to[k * step + j] = from[j * from_step + k] for j < columns; rows of `to` are filled up with zeros to `step`.
   void (*transpose)(const float* from, int64_t from_step, int64_t columns, int64_t length, float* to, int64_t step);
   // to[i] = the float16 or bfloat16 with the bits from[i].

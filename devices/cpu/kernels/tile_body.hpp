@@ -11,30 +11,29 @@
 namespace tandem::cpu {
 namespace {
 
-constexpr int64_t kLine = 64;       // bytes of a cache's line
-constexpr int64_t kCopyAhead = 32;  // ks: what is copied comes from beyond the second cache
+constexpr int64_t kLine = 64;  // bytes of a cache's line
 
-template <class I, int H, int V, Rows R, Beside B> void run_tile(const Tile& t) {
+inline __attribute__((always_inline)) void ask(LinesAhead& lines) {
+  if (lines.at < lines.end) {
+    TANDEM_UNROLL for (int64_t i = 0; i < kAheadStep; i += kLine) __builtin_prefetch(lines.at + i, 0, 2);
+    lines.at += kAheadStep;
+  } else if (lines.done < lines.count) {
+    AheadRows& rows = lines.rows[lines.done];
+    lines.at = rows.row;
+    lines.end = rows.row + rows.row_bytes;
+    rows.row += rows.row_step;
+    if (--rows.rows == 0) ++lines.done;
+  }
+}
+
+template <class I, int H, int V, Rows R, bool A> void run_tile(const Tile& t) {
   using Vector = typename I::Vector;
   Vector sum[H][V];
   const auto last = I::mask(t.last);
   const bool full = t.last == I::kLanes;
   const float *a0 = t.a, *b0 = t.b;
   float* c0 = t.c;
-  [[maybe_unused]] float* copy = t.copy;
   const int64_t a_step = t.a_step, b_step = t.b_step;
-  [[maybe_unused]] AheadRun run{};
-  [[maybe_unused]] const AheadRun* next_run = t.ahead;
-  const auto ask = [&]() __attribute__((always_inline)) {
-    if constexpr (B != Beside::Nothing) {
-      if (run.begin < run.end) {
-        TANDEM_UNROLL for (int64_t i = 0; i < kAheadStep; i += kLine) __builtin_prefetch(run.begin + i, 0, 2);
-        run.begin += kAheadStep;
-      } else if (next_run < t.ahead_end) {
-        run = *next_run++;
-      }
-    }
-  };
   for (int64_t n = 0; n < t.count; ++n, a0 += t.a_next, b0 += t.b_next, c0 += t.c_next) {
     TANDEM_UNROLL for (int i = 0; i < H; ++i) { TANDEM_UNROLL for (int v = 0; v < V; ++v) sum[i][v] = I::zero(); }
     if (t.accumulate) {
@@ -49,6 +48,12 @@ template <class I, int H, int V, Rows R, Beside B> void run_tile(const Tile& t) 
         TANDEM_UNROLL for (int v = 0; v < V; v += kVectorsInLine) __builtin_prefetch(c0 + i * t.c_step + v * I::kLanes, 1);
       }
     }
+    [[maybe_unused]] int64_t asks = t.ahead_steps;
+    const auto ask_ahead = [&]() __attribute__((always_inline)) {
+      if constexpr (A) {
+        if (asks-- > 0) ask(*t.ahead);
+      }
+    };
     const auto sum_up = [&](auto masked) __attribute__((always_inline)) {
       for (int64_t s = 0; s < t.segment_count; ++s) {
         const float* a = a0 + t.segments[s].a;
@@ -56,12 +61,7 @@ template <class I, int H, int V, Rows R, Beside B> void run_tile(const Tile& t) 
         // One k: a row of b against one element of every row of a. The fewer of the two wait in registers for the others.
         const auto step = [&](const auto& element) __attribute__((always_inline)) {
           const auto y = [&](int v) __attribute__((always_inline)) {
-            const Vector loaded = masked && v + 1 == V ? I::load(b + v * I::kLanes, last) : I::load(b + v * I::kLanes);
-            if constexpr (B == Beside::Copy) {
-              __builtin_prefetch(b + kCopyAhead * b_step + v * I::kLanes, 0, 2);
-              I::store(copy + v * I::kLanes, loaded);
-            }
-            return loaded;
+            return masked && v + 1 == V ? I::load(b + v * I::kLanes, last) : I::load(b + v * I::kLanes);
           };
           const auto x = [&](int i) __attribute__((always_inline)) { return I::set(element(i)); };
           if constexpr (H < V) {
@@ -79,10 +79,6 @@ template <class I, int H, int V, Rows R, Beside B> void run_tile(const Tile& t) 
               TANDEM_UNROLL for (int v = 0; v < V; ++v) sum[i][v] = I::multiply_add(one, all[v], sum[i][v]);
             }
           }
-          if constexpr (B == Beside::Copy) {
-            __builtin_prefetch(b + kCopyAhead * b_step + V * I::kLanes - 1, 0, 2);
-            copy += V * I::kLanes;
-          }
           b += b_step;
         };
         int64_t left = t.length;
@@ -98,7 +94,7 @@ template <class I, int H, int V, Rows R, Beside B> void run_tile(const Tile& t) 
           };
           for (; left >= 4; left -= 4) {
             steps(4);
-            ask();
+            ask_ahead();
           }
           if (left & 2) steps(2);
           if (left & 1) steps(1);
@@ -111,7 +107,7 @@ template <class I, int H, int V, Rows R, Beside B> void run_tile(const Tile& t) 
           };
           for (; left >= 4; left -= 4) {
             steps(4);
-            ask();
+            ask_ahead();
           }
           if (left & 2) steps(2);
           if (left & 1) steps(1);
@@ -135,30 +131,25 @@ template <class I, int H, int V, Rows R, Beside B> void run_tile(const Tile& t) 
   }
 }
 
-template <class I, Rows R, Beside B, int V, int H> TileFunction find(int rows) {
+template <class I, Rows R, bool A, int V, int H> TileFunction find(int rows) {
   if constexpr (H == 0)
     return nullptr;
   else
-    return rows == H ? run_tile<I, H, V, R, B> : find<I, R, B, V, H - 1>(rows);
+    return rows == H ? run_tile<I, H, V, R, A> : find<I, R, A, V, H - 1>(rows);
 }
-template <class I, Rows R, Beside B> TileFunction find(int rows, int vectors) {
+template <class I, Rows R, bool A> TileFunction find(int rows, int vectors) {
   switch (vectors) {
-    case 1: return find<I, R, B, 1, I::kMostRows[1]>(rows);
-    case 2: return find<I, R, B, 2, I::kMostRows[2]>(rows);
-    case 4: return find<I, R, B, 4, I::kMostRows[4]>(rows);
+    case 1: return find<I, R, A, 1, I::kMostRows[1]>(rows);
+    case 2: return find<I, R, A, 2, I::kMostRows[2]>(rows);
+    case 4: return find<I, R, A, 4, I::kMostRows[4]>(rows);
     default: return nullptr;
   }
 }
-template <class I, Rows R> TileFunction find(int rows, int vectors, Beside beside) {
-  switch (beside) {
-    case Beside::Nothing: return find<I, R, Beside::Nothing>(rows, vectors);
-    case Beside::Lines: return find<I, R, Beside::Lines>(rows, vectors);
-    case Beside::Copy: return find<I, R, Beside::Copy>(rows, vectors);
-  }
-  return nullptr;
+template <class I, Rows R> TileFunction find(int rows, int vectors, bool ahead) {
+  return ahead ? find<I, R, true>(rows, vectors) : find<I, R, false>(rows, vectors);
 }
-template <class I> TileFunction find_tile(int rows, int vectors, Rows way, Beside beside) {
-  return way == Rows::Apart ? find<I, Rows::Apart>(rows, vectors, beside) : find<I, Rows::Together>(rows, vectors, beside);
+template <class I> TileFunction find_tile(int rows, int vectors, Rows way, bool ahead) {
+  return way == Rows::Apart ? find<I, Rows::Apart>(rows, vectors, ahead) : find<I, Rows::Together>(rows, vectors, ahead);
 }
 
 // Four vectors of partial sums a row, added pairwise at the end.
@@ -182,12 +173,26 @@ template <class I> void run_dots(const float* a, int64_t a_step, const float* b,
   }
 }
 
-template <class I> void run_copy(const float* from, int64_t from_step, int64_t columns, int64_t rows, float* to, int64_t step) {
-  const int64_t whole = (columns - 1) / I::kLanes * I::kLanes;
-  const auto last = I::mask(static_cast<int>(columns - whole));
-  for (int64_t i = 0; i < rows; ++i, from += from_step, to += step) {
-    for (int64_t j = 0; j < whole; j += I::kLanes) I::store(to + j, I::load(from + j));
-    I::store(to + whole, I::load(from + whole, last));
+template <class I, int V>
+void copy_panels(const float* from, int64_t from_step, int64_t columns, int64_t rows, float* to, int64_t step, int64_t panels,
+                 int64_t panel_step) {
+  const auto last = I::mask(static_cast<int>(columns) - (V - 1) * I::kLanes);
+  for (int64_t p = 0; p < panels; ++p, from += columns, to += panel_step) {
+    const float* row = from;
+    float* at = to;
+    for (int64_t i = 0; i < rows; ++i, row += from_step, at += step)
+      TANDEM_UNROLL for (int v = 0; v < V; ++v)
+          I::store(at + v * I::kLanes, v + 1 < V ? I::load(row + v * I::kLanes) : I::load(row + v * I::kLanes, last));
+  }
+}
+template <class I>
+void run_copy(const float* from, int64_t from_step, int64_t columns, int64_t rows, float* to, int64_t step, int64_t panels,
+              int64_t panel_step) {
+  switch ((columns + I::kLanes - 1) / I::kLanes) {
+    case 1: return copy_panels<I, 1>(from, from_step, columns, rows, to, step, panels, panel_step);
+    case 2: return copy_panels<I, 2>(from, from_step, columns, rows, to, step, panels, panel_step);
+    case 4: return copy_panels<I, 4>(from, from_step, columns, rows, to, step, panels, panel_step);
+    default: return;  // no tile is of another width
   }
 }
 

@@ -31,15 +31,11 @@ class TileTable {
   TileTable(const TileSet& set, Rows way) : set_(set) {
     for (int v = 1; v <= kMostVectors; ++v)
       for (int h = 1; h <= set.most_rows[v]; ++h)
-        for (const Beside b : {Beside::Nothing, Beside::Lines, Beside::Copy})
-          functions_[index(b)][index(v)][index(h)] = set.get(h, v, way, b);
+        for (const bool ahead : {false, true}) functions_[index(ahead)][index(v)][index(h)] = set.get(h, v, way, ahead);
   }
   const TileSet& set() const { return set_; }
   int64_t most_rows(int vectors) const { return set_.most_rows[vectors]; }
-  void run(int64_t rows, int vectors, const Tile& t) const {
-    const Beside beside = t.copy ? Beside::Copy : t.ahead != t.ahead_end ? Beside::Lines : Beside::Nothing;
-    functions_[index(beside)][index(vectors)][index(rows)](t);
-  }
+  void run(int64_t rows, int vectors, const Tile& t) const { functions_[index(t.ahead_steps > 0)][index(vectors)][index(rows)](t); }
 
   // How many vectors the next tile is wide, of those that exist.
   int vectors(int64_t columns_left, int most) const {
@@ -82,7 +78,7 @@ class TileTable {
  private:
   const TileSet& set_;
   template <class T> static size_t index(T i) { return static_cast<size_t>(i); }
-  std::array<std::array<std::array<TileFunction, kMostTileRows + 1>, kMostVectors + 1>, 3> functions_{};  // [beside][vectors][rows]
+  std::array<std::array<std::array<TileFunction, kMostTileRows + 1>, kMostVectors + 1>, 2> functions_{};  // [ahead][vectors][rows]
 };
 
 }  // namespace tandem::cpu
