@@ -175,6 +175,8 @@ class TileGemm final : public CpuProgram {
 
  private:
   static constexpr int64_t kRowsAtATime = 8;  // of memory, while packing along them
+  static constexpr int64_t kCopyAhead = 32;   // rows
+  static constexpr int64_t kLineFloats = 16, kFewLines = 8 * kLineFloats;
   static constexpr auto kBytes = static_cast<int64_t>(sizeof(float));
 
   // Whether blocks are made in scratch memory, and whether a panel of one is finished at a time.
@@ -195,16 +197,7 @@ class TileGemm final : public CpuProgram {
       return;
     }
     const auto* y = static_cast<const float*>(from);
-    if (p_.y.column_step == 1) {
-      for (int64_t k = 0; k < length; k += kRowsAtATime)
-        for (int64_t j = 0; j < columns;) {
-          const int64_t width = vectors_at(columns - j) * set_.lanes, panels = std::max<int64_t>(1, (columns - j) / width);
-          set_.copy(y + k * p_.y.row_step + j, p_.y.row_step, std::min(width, columns - j), std::min(kRowsAtATime, length - k),
-                    to + j * length + k * width, width, panels, width * length);
-          j += panels * width;
-        }
-      return;
-    }
+    if (p_.y.column_step == 1) return copy_y(y, columns, length, to);
     for (int64_t j = 0; j < columns;) {
       const int64_t width = vectors_at(columns - j) * set_.lanes, used = std::min(width, columns - j);
       const float* column = y + j * p_.y.column_step;
@@ -216,6 +209,21 @@ class TileGemm final : public CpuProgram {
           for (int64_t i = 0; i < used; ++i) panel[k * width + i] = column[k * p_.y.row_step + i * p_.y.column_step];
       }
       j += width;
+    }
+  }
+
+  // Along the rows, a few at a time. Where a row is only a few lines no hardware fetches the next ones ahead.
+  void copy_y(const float* y, int64_t columns, int64_t length, float* to) const {
+    for (int64_t k = 0; k < length; k += kRowsAtATime) {
+      if (columns <= kFewLines)
+        for (int64_t i = k + kCopyAhead; i < std::min(length, k + kCopyAhead + kRowsAtATime); ++i)
+          for (int64_t j = 0; j < columns; j += kLineFloats) __builtin_prefetch(y + i * p_.y.row_step + j, 0, 2);
+      for (int64_t j = 0; j < columns;) {
+        const int64_t width = vectors_at(columns - j) * set_.lanes, panels = std::max<int64_t>(1, (columns - j) / width);
+        set_.copy(y + k * p_.y.row_step + j, p_.y.row_step, std::min(width, columns - j), std::min(kRowsAtATime, length - k),
+                  to + j * length + k * width, width, panels, width * length);
+        j += panels * width;
+      }
     }
   }
 
