@@ -1,5 +1,8 @@
 #include "llvm_emit_expressions.hpp"
 
+#include <algorithm>
+#include <utility>
+
 #include "base/text.hpp"
 
 namespace tandem::cpu {
@@ -108,6 +111,12 @@ Value* Expressions::vectored(const Scalar& s, Place& here) {
   if (!varies(s)) {
     v = single(s, p);
     v = splat_at(p, v);
+  } else if (shares_ && is_shared(s)) {
+    Value* groups = shared(s, p);
+    std::vector<int> pick;
+    for (int i = 0; i < lanes_; ++i) pick.push_back((sub_ * lanes_ + i) / 4);
+    at(p);
+    v = b_.CreateShuffleVector(groups, pick);
   } else if (kept != kept_.end() && kept->second.walk < walk_) {
     Value* address = kept_address(s, kept->second, p);
     v = b_.CreateAlignedLoad(shaped(register_type(s->dtype), true), address, natural(s->dtype));
@@ -121,6 +130,33 @@ Value* Expressions::vectored(const Scalar& s, Place& here) {
     if (kept != kept_.end()) b_.CreateAlignedStore(v, kept_address(s, kept->second, p), natural(s->dtype));
   }
   memo.emplace(s.get(), v);
+  return v;
+}
+
+bool Expressions::is_shared(const Scalar& s) {
+  if (auto it = is_shared_.find(s.get()); it != is_shared_.end()) return it->second;
+  bool is = s->prim == Prim::Shr && s->in[0].get() == shared_position_.get() && s->in[1]->prim == Prim::Const && s->in[1]->bits == 2;
+  if (!is && varies(s) && !leaf(s) && s->prim != Prim::Load)
+    is = std::ranges::all_of(s->in, [&](const Scalar& x) { return !varies(x) || is_shared(x); });
+  return is_shared_[s.get()] = is;
+}
+
+Value* Expressions::shared(const Scalar& s, Place& p) {
+  if (auto it = shared_.find(s.get()); it != shared_.end()) return it->second;
+  Value* v;
+  if (s->prim == Prim::Shr && s->in[0].get() == shared_position_.get()) {
+    const int sub = std::exchange(sub_, 0);
+    Value* first = single(s, p);
+    sub_ = sub;
+    at(p);
+    v = b_.CreateAdd(b_.CreateVectorSplat(lanes_, first), lane_numbers(b_.getInt64Ty()));
+  } else {
+    std::vector<Value*> in;
+    for (const Scalar& x : s->in) in.push_back(varies(x) ? shared(x, p) : vectored(x, p));
+    at(p);
+    v = primitive(*s, in, true);
+  }
+  shared_.emplace(s.get(), v);
   return v;
 }
 

@@ -37,6 +37,11 @@ class Expressions : protected LoopBlocks {
   // computed. There is room for them on the stack, because only rows of kMostKeptColumns are scheduled so.
   void find_kept();
 
+  // Where four vectors are worked on together from a multiple of four of `shared_position_` on, what four neighbours share is computed once
+  // for all of them, one group a lane.
+  ir::Scalar shared_position_;
+  bool shares_ = false;
+
   // The place of an element in a row-major result over the first `count` output axes.
   const ir::Scalar& dense_index(int count);
   llvm::Align natural(DType t) { return llvm::Align(size_of(t)); }
@@ -64,6 +69,8 @@ class Expressions : protected LoopBlocks {
   Uses uses(const ir::Scalar& s);
   bool varies(const ir::Scalar& s) { return vector_axis_ >= 0 && (uses(s).axes >> vector_axis_ & 1); }
   Place& home(const ir::Scalar& s, Place& p);
+  bool is_shared(const ir::Scalar& s);
+  llvm::Value* shared(const ir::Scalar& s, Place& p);
   llvm::Value* kept_address(const ir::Scalar& s, const Kept& kept, Place& p);
   static bool leaf(const ir::Scalar& s) { return s->prim <= ir::Prim::Right && s->prim != ir::Prim::Load; }
   llvm::Value* leaf_value(const ir::Scalar& s, bool lanes);
@@ -78,6 +85,8 @@ class Expressions : protected LoopBlocks {
   llvm::Value* nowhere_ = nullptr;
   std::unordered_map<const ir::ScalarNode*, Uses> uses_[2];
   std::unordered_map<const ir::ScalarNode*, Kept> kept_;
+  std::unordered_map<const ir::ScalarNode*, bool> is_shared_;
+  Place::Memo shared_;
   std::map<int, ir::Scalar> dense_index_;
 };
 

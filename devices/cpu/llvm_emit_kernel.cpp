@@ -122,7 +122,9 @@ class Emitter final : Expressions {
   }
 
   void columns(Place& row) {
-    Value* begin = schedule_.mode == Mode::Across && schedule_.unroll > 1 ? across_several(row) : function_->getArg(4);
+    Value* begin = schedule_.unroll == 1            ? function_->getArg(4)
+                   : schedule_.mode == Mode::Across ? across_several(row)
+                                                    : shared_by_four(row);
     vector_loop(row, begin, function_->getArg(5), {}, [&](Place& p, Value* column, const std::vector<Value*>&) {
       if (outputs_ > 0) set_axis(outputs_ - 1, column, p);
       if (schedule_.mode == Mode::Map) {
@@ -152,6 +154,34 @@ class Emitter final : Expressions {
     for (sub_ = 0; sub_ < count; ++sub_) store_results(strip, part(state, sub_, components));
     sub_ = 0;
     close_loop(l, row, strip, b_.getInt64(static_cast<uint64_t>(lanes_ * count)), {});
+    return middle;
+  }
+
+  // Four vectors at a time, in which neighbours share what they have in common; none if the row does not begin with such a group. Returns
+  // where whole strips end.
+  Value* shared_by_four(Place& row) {
+    static_assert(kMostUnroll == 4);
+    shared_position_ = codegen::shared_by_four(kernel_.loops.results, outputs_ - 1);
+    Value *begin = function_->getArg(4), *end = function_->getArg(5);
+    Place start;  // in the same block
+    start.parent = &row;
+    start.depth = row.depth + 1;
+    start.block = row.block;
+    set_axis(outputs_ - 1, begin, start);
+    Value* position = single(shared_position_, start);
+    row.block = start.block;
+    at(row);
+    Value* is_aligned = b_.CreateICmpEQ(b_.CreateAnd(position, b_.getInt64(3)), b_.getInt64(0));
+    Value* middle = b_.CreateSelect(is_aligned, whole_end(begin, end, kMostUnroll), begin);
+    Place strip;
+    Loop l = open_loop(row, strip, begin, middle, {});
+    strip.vector = true;
+    set_axis(outputs_ - 1, l.index, strip);
+    shares_ = true;
+    for (sub_ = 0; sub_ < kMostUnroll; ++sub_) store_results(strip, {});
+    sub_ = 0;
+    shares_ = false;
+    close_loop(l, row, strip, b_.getInt64(static_cast<uint64_t>(lanes_) * kMostUnroll), {});
     return middle;
   }
 

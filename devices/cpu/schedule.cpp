@@ -75,6 +75,10 @@ Schedule schedule(const codegen::LoopKernel& k, int lanes) {
     s.work_per_column = survey.cost + 1;
     for (const ir::ScalarNode* l : survey.loads)
       if (outputs > 1 && !is_cheap(*l, outputs - 1)) s.column_tile = kTile;
+    if (outputs > 0 && s.columns >= int64_t{kMostUnroll} * lanes && codegen::shared_by_four(k.loops.results, outputs - 1)) {
+      s.unroll = kMostUnroll;
+      s.column_unit = int64_t{lanes} * s.unroll;
+    }
     return s;
   }
   Survey elements;

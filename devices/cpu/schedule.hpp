@@ -19,7 +19,7 @@ enum class Mode : uint8_t {
 struct Schedule {
   Mode mode = Mode::Map;
   int64_t rows = 1, columns = 1;
-  int unroll = 1;              // vectors that a reduction works on together; a power of two
+  int unroll = 1;              // vectors that are worked on together, by a reduction or where elements share by four; a power of two
   bool window = false;         // the reduce axes are so short that their loops are written out; their extents are part of the code
   bool keeps = false;          // a row is short enough to keep functions of its elements on the stack
   bool columns_divide = true;  // a launch may cut the columns (at multiples of column_unit)

@@ -303,4 +303,14 @@ std::optional<int64_t> step_along(const Scalar& index, int axis) {
   return steps.at(index.get());
 }
 
+Scalar shared_by_four(std::span<const Scalar> elements, int axis) {
+  Scalar found;
+  for (const Scalar& s : ir::post_order(elements)) {
+    if (s->prim != Prim::Shr || s->in[1]->prim != Prim::Const || s->in[1]->bits != 2 || step_along(s->in[0], axis) != 1) continue;
+    if (found && found.get() != s->in[0].get()) return {};
+    found = s->in[0];
+  }
+  return found;
+}
+
 }  // namespace tandem::codegen

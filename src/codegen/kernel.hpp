@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -70,5 +71,9 @@ LoopKernel canonical(const ir::Loops& loops, const Bindings& bindings, std::span
 // By how many elements an index moves when one axis advances by one; nothing when that is not the same number everywhere or not known
 // before the launch. How the index moves along other axes does not matter.
 std::optional<int64_t> step_along(const ir::Scalar& index, int axis);
+
+// The position p that elements are computed by p >> 2 of, if it moves by one along the axis: where p is a multiple of four, an element and
+// the next three share what is made of that (the four words of a random number generator). Empty when there is none, or more than one.
+ir::Scalar shared_by_four(std::span<const ir::Scalar> elements, int axis);
 
 }  // namespace tandem::codegen

@@ -100,6 +100,17 @@ TEST(StepAlong, IsNothingWhereItVaries) {
   EXPECT_FALSE(step_along(ir::cast(ir::load(0, DType::I32, {axis(0)}), DType::I64), 0));
 }
 
+TEST(SharedByFour, IsAPositionThatCountsElements) {
+  const Scalar p = ir::axis(0) * index(12) + ir::axis(1), words = (p >> 2) * index(7);
+  const std::vector<Scalar> one{words + (p & 3)}, along_another{(ir::axis(0) >> 2) + ir::axis(1)}, by_eight{p >> 3};
+  const std::vector<Scalar> two{(p >> 2) + ((p + index(4)) >> 2)};
+  EXPECT_EQ(shared_by_four(one, 1).get(), p.get());
+  EXPECT_FALSE(shared_by_four(one, 0));
+  EXPECT_FALSE(shared_by_four(along_another, 1));
+  EXPECT_FALSE(shared_by_four(by_eight, 1));
+  EXPECT_FALSE(shared_by_four(two, 1));
+}
+
 // --- long reductions in two stages ---------------------------------------------------------------------------------------------
 
 thread_local const Loops* current = nullptr;
