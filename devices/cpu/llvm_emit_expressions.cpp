@@ -133,9 +133,13 @@ Value* Expressions::vectored(const Scalar& s, Place& here) {
   return v;
 }
 
+bool Expressions::is_group(const Scalar& s) const {
+  return s->prim == Prim::Shr && s->in[0].get() == shared_position_.get() && s->in[1]->prim == Prim::Const && s->in[1]->bits == 2;
+}
+
 bool Expressions::is_shared(const Scalar& s) {
   if (auto it = is_shared_.find(s.get()); it != is_shared_.end()) return it->second;
-  bool is = s->prim == Prim::Shr && s->in[0].get() == shared_position_.get() && s->in[1]->prim == Prim::Const && s->in[1]->bits == 2;
+  bool is = is_group(s);
   if (!is && varies(s) && !leaf(s) && s->prim != Prim::Load)
     is = std::ranges::all_of(s->in, [&](const Scalar& x) { return !varies(x) || is_shared(x); });
   return is_shared_[s.get()] = is;
@@ -144,7 +148,7 @@ bool Expressions::is_shared(const Scalar& s) {
 Value* Expressions::shared(const Scalar& s, Place& p) {
   if (auto it = shared_.find(s.get()); it != shared_.end()) return it->second;
   Value* v;
-  if (s->prim == Prim::Shr && s->in[0].get() == shared_position_.get()) {
+  if (is_group(s)) {
     const int sub = std::exchange(sub_, 0);
     Value* first = single(s, p);
     sub_ = sub;

@@ -69,6 +69,7 @@ class Expressions : protected LoopBlocks {
   Uses uses(const ir::Scalar& s);
   bool varies(const ir::Scalar& s) { return vector_axis_ >= 0 && (uses(s).axes >> vector_axis_ & 1); }
   Place& home(const ir::Scalar& s, Place& p);
+  bool is_group(const ir::Scalar& s) const;  // the number of the four that an element belongs to
   bool is_shared(const ir::Scalar& s);
   llvm::Value* shared(const ir::Scalar& s, Place& p);
   llvm::Value* kept_address(const ir::Scalar& s, const Kept& kept, Place& p);

@@ -6,7 +6,6 @@
 // packed when it would be used only a few times; one of 16 bits always is, which is where it becomes what the tiles take. What several
 // blocks would pack is packed once, by all threads, before the first of them.
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <optional>
 #include <utility>
