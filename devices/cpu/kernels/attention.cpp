@@ -8,7 +8,7 @@
 namespace tandem::cpu {
 namespace {
 
-constexpr int64_t kCollidingStep = 512;  // floats: rows at a multiple of it share few sets of the first cache
+constexpr int64_t kCollidingStep = 256;  // floats: rows at a multiple of it share few sets of the first cache
 constexpr int64_t kPackFromUses = 16;    // of rows that collide
 
 // Few targets fill few lanes of a panel, and their scores are smaller than the keys: products with a few vectors are faster then. Where the
@@ -104,9 +104,10 @@ int64_t SeenReader::scratch_floats() const {
 }
 
 ScorePanel SeenReader::panel(void* const* pointers, int64_t b, int64_t h, int64_t target, int64_t targets, int64_t source, int64_t sources,
-                             const AttentionTiles& tiles, float* scores, float* scratch) const {
+                             const AttentionTiles& tiles, float* scores, int64_t step, float* scratch) const {
   ScorePanel p{.scores = scores,
-               .step = width_,
+               .step = step,
+               .beside_step = width_,
                .sources = sources,
                .vectors = static_cast<int>(parts(targets, tiles.set().lanes)),
                .scale = call_.scale,

@@ -14,8 +14,7 @@ namespace tandem::cpu {
 
 inline constexpr int kPanelVectors = 2;        // of targets
 inline constexpr int64_t kBlockSources = 128;  // rows of a panel
-inline constexpr int64_t kBlockPanels = 4;     // panels that meet a block of sources one after the other, at the most
-inline constexpr int64_t kBlockTargets = kBlockPanels * kPanelVectors * 16;  // … with the widest vectors
+inline constexpr int64_t kBlockTargets = 128;  // of panels that meet a block of sources one after the other, at the most
 
 // [batch, length, heads, depth] somewhere in memory, in elements.
 struct HeadStrides {
@@ -81,9 +80,9 @@ class SeenReader {
  public:
   SeenReader(const AttentionCall& call, int64_t width) : call_(call), width_(width) {}
   int64_t scratch_floats() const;
-  // A panel of `targets` from `target` on and `sources` from `source` on, whose scores are still to be made.
+  // A panel of `targets` from `target` on and `sources` from `source` on, with its scores at steps of `step`.
   ScorePanel panel(void* const* pointers, int64_t b, int64_t h, int64_t target, int64_t targets, int64_t source, int64_t sources,
-                   const AttentionTiles& tiles, float* scores, float* scratch) const;
+                   const AttentionTiles& tiles, float* scores, int64_t step, float* scratch) const;
 
  private:
   const AttentionCall& call_;

@@ -15,6 +15,8 @@ namespace {
 constexpr double kChunkWork = 400e3;     // multiplications a chunk should have at the least: about 10 us
 constexpr int64_t kWantedChunks = 16;    // as far as there are blocks of sources
 constexpr int64_t kAddFloats = 1 << 15;  // a chunk of the last additions
+// Between the scores of two sources: a line more than a block of targets has, so that rows do not meet in one set of the cache.
+constexpr int64_t kScoreStep = kBlockTargets + 16;
 
 class AttentionBackward final : public CpuProgram {
  public:
@@ -26,21 +28,20 @@ class AttentionBackward final : public CpuProgram {
         has_bias_gradient_(kernel.out.size() > 3),
         tiles_(tools.target.wide),
         width_(tiles_.width()),
-        queries_(call_.query, kBlockPanels * width_, call_.depth, call_.sources),
-        gradients_(gradient_, kBlockPanels * width_, call_.value_depth, call_.sources),
+        queries_(call_.query, kBlockTargets, call_.depth, call_.sources),
+        gradients_(gradient_, kBlockTargets, call_.value_depth, call_.sources),
         keys_(call_.key, kBlockSources, call_.depth, call_.targets),
         values_(call_.value, kBlockSources, call_.value_depth, call_.targets),
         seen_(call_, width_) {
-    const int64_t block = kBlockPanels * width_;
     ScratchPlaces places;
     query_at_ = places.add(queries_.scratch_floats());
     gradient_at_ = places.add(gradients_.scratch_floats());
     key_at_ = places.add(keys_.scratch_floats());
     value_at_ = places.add(values_.scratch_floats());
-    turned_query_at_ = places.add(call_.depth * block);
-    turned_gradient_at_ = places.add(call_.value_depth * block);
-    weights_at_ = places.add(kBlockSources * block);
-    by_scores_at_ = places.add(kBlockSources * block);
+    turned_query_at_ = places.add(call_.depth * kBlockTargets);
+    turned_gradient_at_ = places.add(call_.value_depth * kBlockTargets);
+    weights_at_ = places.add(kBlockSources * kScoreStep);
+    by_scores_at_ = places.add(kBlockSources * kScoreStep);
     by_logits_at_ = places.add(has_bias_gradient_ ? kBlockSources * width_ : 0);
     seen_at_ = places.add(seen_.scratch_floats());
     worker_ = WorkerScratch(places.bytes(), tools.threads);
@@ -96,7 +97,6 @@ class AttentionBackward final : public CpuProgram {
 
   void range(const device::LaunchArgs& args, int64_t b, int64_t key_head, int64_t r) const {
     const int64_t begin = r * range_, end = std::min(call_.sources, begin + range_);
-    const int64_t block = kBlockPanels * width_;
     // The first targets that meet a source write its gradients, the others add to them. Causal ones may pass it by.
     const bool clears = call_.is_causal || call_.targets == 0;
     if (clears) {
@@ -107,8 +107,8 @@ class AttentionBackward final : public CpuProgram {
     Targets t;
     t.adds_to_keys = clears;
     for (int64_t h = key_head * call_.group(); h < (key_head + 1) * call_.group(); ++h)
-      for (int64_t first = 0; first < call_.targets; first += block) {
-        prepare(args, b, h, first, std::min(block, call_.targets - first), r, t);
+      for (int64_t first = 0; first < call_.targets; first += kBlockTargets) {
+        prepare(args, b, h, first, std::min(kBlockTargets, call_.targets - first), r, t);
         // If the first block of sources is passed by, so are the others.
         if (begin >= end || passes_by(t, begin)) clear_rows(t.by_query, t.count, call_.heads * call_.depth, call_.depth);
         for (int64_t source = begin; source < end; source += kBlockSources)
@@ -158,11 +158,11 @@ class AttentionBackward final : public CpuProgram {
     const int64_t key_head = t.h / call_.group();
     const float* k = keys_.read(static_cast<const float*>(args.pointers[1]), t.b, source, sources, key_head, scratch + key_at_);
     const float* v = values_.read(static_cast<const float*>(args.pointers[2]), t.b, source, sources, key_head, scratch + value_at_);
-    const int64_t query_step = call_.heads * call_.depth, panel_floats = kBlockSources * width_;
+    const int64_t query_step = call_.heads * call_.depth;
     float* by_logits = has_bias_gradient_ ? scratch + by_logits_at_ : nullptr;
     for (int64_t j = 0; j < t.count; j += width_) {
-      const int64_t columns = std::min(width_, t.count - j), at = j / width_ * panel_floats;
-      float *weights = scratch + weights_at_ + at, *by_scores = scratch + by_scores_at_ + at;
+      const int64_t columns = std::min(width_, t.count - j);
+      float *weights = scratch + weights_at_ + j, *by_scores = scratch + by_scores_at_ + j;
       tiles_.cover(Rows::Apart, sources, columns,
                    {.a = k,
                     .b = scratch + turned_query_at_ + j * call_.depth,
@@ -170,7 +170,7 @@ class AttentionBackward final : public CpuProgram {
                     .b_step = width_,
                     .length = call_.depth,
                     .c = weights,
-                    .c_step = width_});
+                    .c_step = kScoreStep});
       tiles_.cover(Rows::Apart, sources, columns,
                    {.a = v,
                     .b = scratch + turned_gradient_at_ + j * call_.value_depth,
@@ -178,14 +178,15 @@ class AttentionBackward final : public CpuProgram {
                     .b_step = width_,
                     .length = call_.value_depth,
                     .c = by_scores,
-                    .c_step = width_});
-      const ScorePanel p = seen_.panel(args.pointers, t.b, t.h, t.first + j, columns, source, sources, tiles_, weights, scratch + seen_at_);
+                    .c_step = kScoreStep});
+      const ScorePanel p =
+          seen_.panel(args.pointers, t.b, t.h, t.first + j, columns, source, sources, tiles_, weights, kScoreStep, scratch + seen_at_);
       tiles_.vectors.weights(p, t.peak + j, t.factor + j, t.mean + j, by_scores, by_logits);
       if (by_logits) write_by_logits(args, t, j, columns, source, sources, by_logits);
       tiles_.cover(Rows::Together, columns, call_.depth,
                    {.a = by_scores,
                     .b = k,
-                    .a_step = width_,
+                    .a_step = kScoreStep,
                     .b_step = keys_.step(),
                     .length = sources,
                     .c = t.by_query + j * query_step,
@@ -198,29 +199,18 @@ class AttentionBackward final : public CpuProgram {
                      key_rows(args, 2, t.b, source, key_head, call_.value_depth), call_.value_depth);
   }
 
-  // to[source, :] = (to[source, :] +) sum over targets of panels[source, target] * rows[target, :]
-  void sum_over_targets(bool adds, const float* panels, const float* rows, int64_t step, int64_t targets, int64_t sources, float* to,
+  // to[source, :] = (to[source, :] +) sum over targets of scores[source, target] * rows[target, :]
+  void sum_over_targets(bool adds, const float* scores, const float* rows, int64_t step, int64_t targets, int64_t sources, float* to,
                         int64_t columns) const {
-    Segment segments[kBlockPanels];
-    const int64_t whole = targets / width_;
-    for (int64_t j = 0; j < whole; ++j) segments[j] = {j * kBlockSources * width_, j * width_ * step};
-    Tile t{.a = panels,
-           .b = rows,
-           .a_step = width_,
-           .b_step = step,
-           .segments = segments,
-           .segment_count = whole,
-           .length = width_,
-           .c = to,
-           .c_step = call_.key_heads * columns,
-           .accumulate = adds};
-    if (whole > 0) tiles_.cover(Rows::Apart, sources, columns, t);
-    if (targets % width_ == 0) return;
-    segments[0] = {whole * kBlockSources * width_, whole * width_ * step};
-    t.segment_count = 1;
-    t.length = targets % width_;
-    t.accumulate = adds || whole > 0;
-    tiles_.cover(Rows::Apart, sources, columns, t);
+    tiles_.cover(Rows::Apart, sources, columns,
+                 {.a = scores,
+                  .b = rows,
+                  .a_step = kScoreStep,
+                  .b_step = step,
+                  .length = targets,
+                  .c = to,
+                  .c_step = call_.key_heads * columns,
+                  .accumulate = adds});
   }
 
   // A panel into the result [batch, heads, targets, sources]; zeros where there is none.

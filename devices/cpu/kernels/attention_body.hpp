@@ -14,9 +14,10 @@ template <class I> class Panel {
       : p_(p), scale_(I::set(p.scale)), shift_(I::set(p.shift)), ahead_(I::add(I::lanes(), I::set(static_cast<float>(p.ahead)))) {}
 
   int64_t at(int64_t source, int v) const { return source * p_.step + v * I::kLanes; }
+  int64_t beside(int64_t source, int v) const { return source * p_.beside_step + v * I::kLanes; }
   Vector seen(int64_t source, int v, Vector yes, Vector no) const {
     Vector x = yes;
-    if (p_.seen) x = I::select(I::equal(I::load(p_.seen + at(source, v)), I::zero()), no, x);
+    if (p_.seen) x = I::select(I::equal(I::load(p_.seen + beside(source, v)), I::zero()), no, x);
     if (p_.ahead != kSeesAll) {
       const Vector reach = I::add(ahead_, I::set(static_cast<float>(v * I::kLanes)));
       x = I::select(I::greater_equal(reach, I::set(static_cast<float>(source))), x, no);
@@ -25,7 +26,7 @@ template <class I> class Panel {
   }
   Vector logit(int64_t source, int v) const {
     Vector x = I::multiply_add(I::load(p_.scores + at(source, v)), scale_, shift_);
-    if (p_.bias) x = I::add(x, I::load(p_.bias + at(source, v)));
+    if (p_.bias) x = I::add(x, I::load(p_.bias + beside(source, v)));
     return seen(source, v, x, I::set(kHiddenLogit));
   }
 
@@ -75,7 +76,7 @@ void run_weights(const ScorePanel& p, const float* peak, const float* factor, co
       const Vector w = I::multiply(exp<I>(I::subtract(panel.logit(i, v), top)), f);
       I::store(p.scores + at, w);
       const Vector g = panel.seen(i, v, I::multiply(w, I::subtract(I::load(by_weights + at), middle)), I::zero());
-      if (by_logits) I::store(by_logits + at, g);
+      if (by_logits) I::store(by_logits + panel.beside(i, v), g);
       I::store(by_weights + at, I::multiply(g, scale));
     }
   }

@@ -21,7 +21,8 @@ class AttentionForward final : public CpuProgram {
         inputs_(kernel.in.size()),
         tiles_(tools.target.wide),
         width_(tiles_.width()),
-        block_(std::clamp<int64_t>(call_.batch * call_.heads * parts(call_.targets, width_) / kWantedChunks, 1, kBlockPanels) * width_),
+        block_(std::clamp<int64_t>(call_.batch * call_.heads * parts(call_.targets, width_) / kWantedChunks, 1, kBlockTargets / width_) *
+               width_),
         queries_(call_.query, width_, call_.depth, call_.sources),
         keys_(call_.key, kBlockSources, call_.depth, std::min(block_, call_.targets)),
         values_(call_.value, kBlockSources, call_.value_depth, std::min(block_, call_.targets)),
@@ -103,7 +104,8 @@ class AttentionForward final : public CpuProgram {
                   .length = call_.depth,
                   .c = scores,
                   .c_step = width_});
-    const ScorePanel p = seen_.panel(args.pointers, at.b, at.h, at.target, targets, source, sources, tiles_, scores, scratch + seen_at_);
+    const ScorePanel p =
+        seen_.panel(args.pointers, at.b, at.h, at.target, targets, source, sources, tiles_, scores, width_, scratch + seen_at_);
     tiles_.vectors.softmax(p, sums.peak + j, sums.total + j, factor);
     if (source > 0) tiles_.vectors.scale_rows(sum, call_.value_depth, targets, call_.value_depth, factor, sum, call_.value_depth);
     tiles_.cover(Rows::Together, targets, call_.value_depth,

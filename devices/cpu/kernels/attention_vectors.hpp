@@ -13,11 +13,12 @@ inline constexpr float kSeesSomething = -1e38f;
 struct ScorePanel {
   float* scores;  // rows at steps of `step`
   int64_t step;
+  int64_t beside_step;  // likewise of bias, seen and by_logits
   int64_t sources;
   int vectors;
   float scale, shift;  // logit = score * scale + shift, then bias and what is hidden
-  const float* bias;   // as the scores lie; or none
-  const float* seen;   // as the scores lie, 0 where the source is hidden; or none
+  const float* bias;   // or none
+  const float* seen;   // 0 where the source is hidden; or none
   int64_t ahead;       // target j sees source i when j + ahead >= i, in whole numbers below 2^23
 };
 inline constexpr int64_t kSeesAll = 1 << 22;  // for `ahead`
@@ -27,7 +28,7 @@ struct AttentionSet {
   // `factor` is what the earlier ones have to be multiplied by. One number a column each.
   void (*softmax)(const ScorePanel& p, float* peak, float* total, float* factor);
   // Scores become weights, exp(logit - peak) * factor; by_weights become by_scores = scale * weight * (by_weight - mean), 0 where hidden.
-  // by_logits, if given, gets the same without the scale. All lie as the scores do.
+  // by_logits, if given, gets the same without the scale. by_weights lie as the scores do.
   void (*weights)(const ScorePanel& p, const float* peak, const float* factor, const float* mean, float* by_weights, float* by_logits);
   // to[i, j] = from[i, j] * factor[i]
   void (*scale_rows)(const float* from, int64_t from_step, int64_t rows, int64_t columns, const float* factor, float* to, int64_t to_step);
