@@ -43,6 +43,7 @@ class LaneValues {
   llvm::Value* shift(ir::Prim p, llvm::Value* a, llvm::Value* b, DType t);
   llvm::Value* float_primitive(ir::Prim p, const std::vector<llvm::Value*>& in, DType t);
   llvm::Value* exp(llvm::Value* x);
+  llvm::Value* erfc(llvm::Value* x);
   llvm::Value* times_power_of_two(llvm::Value* v, llvm::Value* n);
   llvm::Value* vector_math(ir::Prim p, const std::vector<llvm::Value*>& in, DType t);
   llvm::Value* lane_by_lane(const char* symbol, llvm::Value* v, DType t);

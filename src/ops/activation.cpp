@@ -177,7 +177,8 @@ std::vector<Expr> gelu_vjp(const GradCall& c) {
     return chain(c, gated_slope(x, x * (kGelu + kGelu * kGeluCubic * square), kGelu + 3 * kGelu * kGeluCubic * square));
   }
   const double density = 1 / std::sqrt(2 * kPi);
-  return chain(c, 0.5 * (-kSqrtHalf * x).op("erfc") + density * x * exp(-0.5 * x * x));
+  const Expr z = -kSqrtHalf * x;  // erfc has e^(-z^2) in it
+  return chain(c, 0.5 * z.op("erfc") + density * x * exp(-(z * z)));
 }
 
 // (x + sqrt(x^2 + b)) / 2; for negative x by its reciprocal, where the sum would cancel.

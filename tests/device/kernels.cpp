@@ -222,18 +222,19 @@ TEST_P(Kernels, FusedMultiplyAddRoundsOnceAndMulAddTwice) {
 TEST_P(Kernels, MathFunctions) {
   for (DType t : {DType::F16, DType::BF16, DType::F32, DType::F64}) {
     constexpr int64_t kCount = 4001;
-    HostTensor wide = dense(t, {kCount}), unit = dense(t, {kCount});
-    std::uniform_real_distribution<double> exponent(-40, 40), small(-1.2, 1.2);
+    HostTensor wide = dense(t, {kCount}), unit = dense(t, {kCount}), usual = dense(t, {kCount});
+    std::uniform_real_distribution<double> exponent(-40, 40), small(-1.2, 1.2), middle(-12, 12);
     for (int64_t i = 0; i < kCount; ++i) {
       std::byte* at = wide.bytes.data() + i * static_cast<int64_t>(size_of(t));
       ir::store_number(t, at, (i % 2 ? 1 : -1) * std::exp2(exponent(random_)));
       ir::store_number(t, unit.bytes.data() + i * static_cast<int64_t>(size_of(t)), small(random_));
+      ir::store_number(t, usual.bytes.data() + i * static_cast<int64_t>(size_of(t)), middle(random_));
     }
     const HostTensor special = dense(t, {kCount}, random_, Values::Special);
     const double unit_of_type = t == DType::F16 ? 0x1p-10 : t == DType::BF16 ? 0x1p-7 : t == DType::F32 ? 0x1p-23 : 0x1p-52;
     const double smallest = t == DType::F16 ? 0x1p-24 : t == DType::BF16 || t == DType::F32 ? 0x1p-126 : 0x1p-1022;
     for (int p = static_cast<int>(Prim::Sqrt); p <= static_cast<int>(Prim::LGamma); ++p)
-      for (const HostTensor& x : {wide, unit, special}) {
+      for (const HostTensor& x : {wide, unit, usual, special}) {
         const Loops loops{.extents = {kCount}, .results = {ir::make(static_cast<Prim>(p), {ir::load(0, t, {axis(0)})})}};
         SCOPED_TRACE(cat(ir::name(static_cast<Prim>(p)), " of ", name(t)));
         check(loops, {x}, {4 * unit_of_type, smallest});

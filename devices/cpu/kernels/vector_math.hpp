@@ -5,7 +5,8 @@ namespace tandem::cpu {
 namespace {
 
 // e^x = 2^n e^r with |r| <= ln(2) / 2: n ln(2) is taken off in two parts, of which the first has few enough digits that its product with n
-// is exact (Cody and Waite), and e^r is a polynomial through the Chebyshev nodes.
+// is exact (Cody and Waite), and e^r is a polynomial through the Chebyshev nodes. Its terms are added in pairs (Estrin), so that none
+// waits for all others.
 template <class I> struct ReducedExp {
   typename I::Vector n, less_one;  // less_one = e^r - 1
 };
@@ -13,13 +14,12 @@ template <class I> ReducedExp<I> reduced_exp(typename I::Vector x) {
   using Vector = typename I::Vector;
   const Vector n = I::round(I::multiply(x, I::set(1.44269504f)));
   const Vector r = I::negative_multiply_add(n, I::set(-2.12194440e-4f), I::negative_multiply_add(n, I::set(0.693359375f), x));
-  Vector p = I::set(0.000198910304f);
-  p = I::multiply_add(p, r, I::set(0.00139336858f));
-  p = I::multiply_add(p, r, I::set(0.00833331048f));
-  p = I::multiply_add(p, r, I::set(0.041666463f));
-  p = I::multiply_add(p, r, I::set(0.166666672f));
-  p = I::multiply_add(p, r, I::set(0.5f));
-  return {n, I::multiply_add(p, I::multiply(r, r), r)};
+  const Vector square = I::multiply(r, r);
+  const Vector high = I::multiply_add(r, I::set(0.000198910304f), I::set(0.00139336858f));
+  const Vector middle = I::multiply_add(r, I::set(0.00833331048f), I::set(0.041666463f));
+  const Vector low = I::multiply_add(r, I::set(0.166666672f), I::set(0.5f));
+  const Vector p = I::multiply_add(I::multiply_add(high, square, middle), square, low);
+  return {n, I::multiply_add(p, square, r)};
 }
 
 // At most 1 unit in the last place off; subnormal results, 0, infinity and NaN as exp has them.
