@@ -130,8 +130,8 @@ class Emitter final : Expressions {
       if (schedule_.mode == Mode::Map) {
         store_results(p, {});
       } else if (schedule_.mode == Mode::Across) {
-        store_results(p, reduce(p, outputs_, identities(p, true),
-                                [&](Place& q, std::vector<Value*> state) { return combine(q, state, elements(q), true); }));
+        store_results(
+            p, reduce(p, outputs_, identities(p, true), [&](Place& q, std::vector<Value*> state) { return take_in(q, state, true); }));
       } else {
         scan(p);
       }
@@ -207,7 +207,7 @@ class Emitter final : Expressions {
     const size_t components = state.size() / static_cast<size_t>(count);
     std::vector<Value*> next;
     for (sub_ = 0; sub_ < count; ++sub_)
-      for (Value* v : combine(q, part(state, sub_, components), elements(q), true)) next.push_back(v);
+      for (Value* v : take_in(q, part(state, sub_, components), true)) next.push_back(v);
     sub_ = 0;
     return next;
   }
@@ -258,7 +258,7 @@ class Emitter final : Expressions {
     Value* begin = schedule_.unroll > 1 ? along_several(p, axis, end, state) : b_.getInt64(0);
     return vector_loop(p, begin, end, state, [&](Place& q, Value* i, const std::vector<Value*>& s) {
       set_axis(axis, i, q);
-      return combine(q, s, elements(q), true);
+      return take_in(q, s, true);
     });
   }
 
@@ -323,7 +323,7 @@ class Emitter final : Expressions {
     inner.vector = true;
     inner.mask = p.mask;
     set_axis(axis, l.index, inner);
-    std::vector<Value*> state = combine(inner, {l.carried.begin(), l.carried.end()}, elements(inner), true);
+    std::vector<Value*> state = take_in(inner, {l.carried.begin(), l.carried.end()}, true);
     store_results(inner, state);
     close_loop(l, p, inner, b_.getInt64(1), state);
   }
@@ -334,7 +334,7 @@ class Emitter final : Expressions {
     std::vector<Value*> start = identities(row, false);
     Loop l = open_loop(row, inner, function_->getArg(4), function_->getArg(5), start);
     set_axis(outputs_ - 1, l.index, inner);
-    std::vector<Value*> state = combine(inner, {l.carried.begin(), l.carried.end()}, elements(inner), false);
+    std::vector<Value*> state = take_in(inner, {l.carried.begin(), l.carried.end()}, false);
     store_results(inner, state);
     close_loop(l, row, inner, b_.getInt64(1), state);
   }
@@ -351,16 +351,26 @@ class Emitter final : Expressions {
     return r;
   }
 
-  // In a tail along the reduce axis, lanes that do not exist keep their state.
   std::vector<Value*> combine(Place& p, const std::vector<Value*>& left, const std::vector<Value*>& right, bool lanes) {
     Combination c{left, right, {}, lanes};
+    return combined(p, reduction_->combine, c);
+  }
+  std::vector<Value*> combined(Place& p, const std::vector<Scalar>& how, Combination& c) {
     std::vector<Value*> r;
     combining_ = true;
-    for (const Scalar& s : reduction_->combine) r.push_back(with_state(s, p, c));
+    for (const Scalar& s : how) r.push_back(with_state(s, p, c));
     combining_ = false;
+    return r;
+  }
+
+  // The next elements into a state; in a tail along the reduce axis, lanes that do not exist keep theirs.
+  std::vector<Value*> take_in(Place& p, const std::vector<Value*>& state, bool lanes) {
+    const std::vector<Value*> next = elements(p);
+    Combination c{state, next, {}, lanes};
+    std::vector<Value*> r = combined(p, reduction_->in_order(), c);
     if (p.mask && (schedule_.mode == Mode::Along || schedule_.mode == Mode::Row)) {
       at(p);
-      for (size_t i = 0; i < r.size(); ++i) r[i] = b_.CreateSelect(p.mask, r[i], left[i]);
+      for (size_t i = 0; i < r.size(); ++i) r[i] = b_.CreateSelect(p.mask, r[i], state[i]);
     }
     return r;
   }

@@ -66,7 +66,7 @@ Schedule schedule(const codegen::LoopKernel& k, int lanes) {
     for (const ir::Reduction& r : k.loops.row_reductions) {
       Survey elements;
       for (const Scalar& e : r.element) elements.visit(e);
-      for (const Scalar& c : r.combine) elements.visit(c);
+      for (const Scalar& c : r.in_order()) elements.visit(c);
       s.work_per_column += elements.cost + 1;
     }
     return s;

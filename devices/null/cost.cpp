@@ -65,7 +65,7 @@ Count count_stage(const LoopKernel& k) {
     c.find_addresses(r.element);
     const double elements = outputs * count(k.reduce_extents);
     c.add(r.element, elements);
-    c.add(r.combine, elements);
+    c.add(r.in_order(), elements);
   }
   c.add(k.loops.results, outputs);
   return c;

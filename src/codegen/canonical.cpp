@@ -56,6 +56,7 @@ class Canonicalizer {
       for (const Scalar& s : empty ? loops_.reduction->identity : loops_.reduction->element) r.element.push_back(value(s));
       r.identity = loops_.reduction->identity;
       r.combine = loops_.reduction->combine;
+      r.later = loops_.reduction->later;
       if (loops_.reduction->limit) r.limit = index(loops_.reduction->limit);
       k.loops.reduction = std::move(r);
     }

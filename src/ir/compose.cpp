@@ -57,6 +57,7 @@ Loops compose_reduce(const Graph& body) {
   l.reduction.emplace();
   Reduction& all = *l.reduction;
   all.extents = c.loops(nodes[0]).reduction->extents;
+  bool any_later = false;
   for (int32_t n : nodes) {
     const Loops& own = c.loops(n);
     TANDEM_CHECK(own.reduction->extents == all.extents && !own.reduction->limit, "reductions of one body over different axes");
@@ -66,8 +67,11 @@ Loops compose_reduce(const Graph& body) {
     for (const Scalar& e : own.reduction->element) all.element.push_back(c.inside(n, e, axes));
     for (const Scalar& i : own.reduction->identity) all.identity.push_back(i);
     for (const Scalar& s : own.reduction->combine) all.combine.push_back(shifted(s, first));
+    for (const Scalar& s : own.reduction->in_order()) all.later.push_back(shifted(s, first));
+    any_later = any_later || !own.reduction->later.empty();
     c.number_state(n, first);
   }
+  if (!any_later) all.later.clear();
   add_results(body, c, l);
   return l;
 }

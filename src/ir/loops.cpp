@@ -56,6 +56,25 @@ Reduction fold(Fold how, Dims extents, Scalar element) {
   return {std::move(extents), {std::move(element)}, {identity_of(how, t)}, {combined(how, acc(0, t), right(0, t))}};
 }
 
+Reduction fold_position(Fold how, Dims extents, Scalar element, Scalar position) {
+  const DType t = element.dtype();
+  const Scalar nowhere = constant_int(DType::I32, kNowhere);
+  const Scalar a = acc(0, t), b = right(0, t), a_at = acc(1, DType::I32), b_at = right(1, DType::I32);
+  Scalar better = how == Fold::Max ? b > a : b < a, tie = a == b, better_later = better;
+  if (is_float(t)) {
+    const Scalar a_nan = is_nan(a), b_nan = is_nan(b);
+    better = better | (b_nan & !a_nan);
+    tie = tie | (a_nan & b_nan);
+    better_later = (!(how == Fold::Max ? b <= a : b >= a)) & !a_nan;  // the same in two comparisons
+  }
+  const Scalar take = better | (tie & (b_at < a_at)), take_later = better_later | (a_at == nowhere);
+  return {.extents = std::move(extents),
+          .element = {std::move(element), std::move(position)},
+          .identity = {identity_of(how, t), nowhere},
+          .combine = {select(take, b, a), select(take, b_at, a_at)},
+          .later = {select(take_later, b, a), select(take_later, b_at, a_at)}};
+}
+
 std::string str(const Loops& l) {
   std::string out = "loops " + tandem::str(l.extents);
   if (l.scan_axis >= 0) out += " scan " + std::to_string(l.scan_axis);
@@ -63,10 +82,13 @@ std::string str(const Loops& l) {
     const Reduction& r = *l.reduction;
     out +=
         " reduce " + tandem::str(r.extents) + " element " + str(r.element) + " identity " + str(r.identity) + " combine " + str(r.combine);
+    if (!r.later.empty()) out += " later " + str(r.later);
     if (r.limit) out += " limit " + str(r.limit);
   }
-  for (const Reduction& r : l.row_reductions)
+  for (const Reduction& r : l.row_reductions) {
     out += " row element " + str(r.element) + " identity " + str(r.identity) + " combine " + str(r.combine);
+    if (!r.later.empty()) out += " later " + str(r.later);
+  }
   if (l.row_results) out += " row results " + std::to_string(l.row_results);
   return out + " results " + str(l.results);
 }

@@ -81,6 +81,12 @@ Scalar guarded_load(int input, DType t, const Position& at, const Scalar& otherw
   return load_where(input, t, at.index, at.valid, otherwise);
 }
 
+// Whether every input lies in exactly one window along a spatial axis.
+bool tiles_input(const Pool& p, size_t i) {
+  const Dim covered = p.windows[i].count * p.strides[i];
+  return p.size[i] == p.strides[i] && never_pads(p.windows[i].low) && covered == p.inputs[i];
+}
+
 // The windows that an input lies in: along each axis the last one that begins at or before it, and those before it as far as they
 // reach. The reduce axes count them.
 struct Covering {
@@ -97,7 +103,7 @@ Covering covering_windows(const Pool& p) {
     const Scalar position = axis(static_cast<int>(i) + 1) + extent(p.windows[i].low);
     const Scalar window = position / stride - axis(rank + static_cast<int>(i));
     const Scalar offset = position - window * stride;
-    require(c.window.valid, in_range(window, extent(p.windows[i].count)));
+    if (!tiles_input(p, i)) require(c.window.valid, in_range(window, extent(p.windows[i].count)));
     // Only where the size is no multiple of the stride does the last candidate sometimes end before the input.
     if (p.size[i] % p.strides[i] != 0) require(c.window.valid, offset < index_constant(p.size[i]));
     c.extents.push_back(ceil_div(p.size[i], p.strides[i]));
@@ -134,7 +140,7 @@ std::vector<TensorType> infer_max_pool_index(const OpCall& call) {
   return {{DType::I32, pooled_dims(call.in[0], p)}};
 }
 
-// Value and offset of the first maximum. A NaN is larger than everything, as in max; padding loses even against -inf.
+// The offset of the first maximum; padding loses even against -inf.
 Loops max_pool_index_loops(const OpCall& call, std::span<const TensorType> out) {
   const Pool p = input_pool(call);
   const DType t = call.in[0].dtype;
@@ -142,16 +148,10 @@ Loops max_pool_index_loops(const OpCall& call, std::span<const TensorType> out) 
   std::vector<Scalar> offset;
   for (size_t i = 0; i < p.size.size(); ++i) offset.push_back(axis(rank + static_cast<int>(i)));
   const Position at = in_window(p);
-  const Scalar lowest = identity_of(Fold::Max, t), nowhere = constant_int(DType::I32, std::numeric_limits<int32_t>::max());
-  const Scalar place = cast(flat_offset(p, offset), DType::I32);
-  const Scalar a = acc(0, t), b = right(0, t), i = acc(1, DType::I32), j = right(1, DType::I32);
-  const Scalar tie = (a == b) | (is_nan(a) & is_nan(b));
-  const Scalar right_wins = (b > a) | (is_nan(b) & !is_nan(a)) | (tie & (j < i));
-  Reduction best{.extents = window_extents(p),
-                 .element = {guarded_load(0, t, at, lowest), at.valid ? select(at.valid, place, nowhere) : place},
-                 .identity = {lowest, nowhere},
-                 .combine = {select(right_wins, b, a), select(right_wins, j, i)}};
-  return {.extents = out[0].dims, .reduction = best, .results = {acc(1, DType::I32)}};
+  const Scalar value = guarded_load(0, t, at, identity_of(Fold::Max, t)), place = cast(flat_offset(p, offset), DType::I32);
+  const Scalar position = at.valid ? select(at.valid, place, constant_int(DType::I32, kNowhere)) : place;
+  Reduction best = fold_position(Fold::Max, window_extents(p), value, position);
+  return {.extents = out[0].dims, .reduction = std::move(best), .results = {acc(1, DType::I32)}};
 }
 
 // What the rows of one pooling say to each other.
@@ -194,9 +194,9 @@ Loops max_pool_grad_loops(const OpCall& call, std::span<const TensorType> out) {
   const Covering c = covering_windows(p);
   const DType index_type = call.in[1].dtype;
   const Scalar winner = guarded_load(1, index_type, c.window, constant_int(index_type, -1));
-  Position chosen = c.window;
-  require(chosen.valid, winner == cast(flat_offset(p, c.offset), index_type));
-  const Scalar g = cast(guarded_load(0, t, chosen, constant(t, 0)), sum_type);
+  const Scalar gradient = guarded_load(0, t, c.window, constant(t, 0));
+  const Scalar is_winner = winner == cast(flat_offset(p, c.offset), index_type);
+  const Scalar g = cast(select(is_winner, gradient, constant(t, 0)), sum_type);
   return {.extents = out[0].dims, .reduction = fold(Fold::Sum, c.extents, g), .results = {cast(acc(0, sum_type), t)}};
 }
 
@@ -261,7 +261,7 @@ Loops average_pool_grad_loops(const OpCall& call, std::span<const TensorType> ou
       window_size(p, sum_type, [&](size_t i) { return c.window.index[i + 1] * index_constant(p.strides[i]) - extent(p.windows[i].low); });
   const Scalar g = cast(guarded_load(0, t, c.window, constant(t, 0)), sum_type);
   // A window outside the output holds no input: 0 / 0 must not reach the sum.
-  const Scalar share = select(c.window.valid, g / count, constant(sum_type, 0));
+  const Scalar share = c.window.valid ? select(c.window.valid, g / count, constant(sum_type, 0)) : g / count;
   return {.extents = out[0].dims, .reduction = fold(Fold::Sum, c.extents, share), .results = {cast(acc(0, sum_type), t)}};
 }
 

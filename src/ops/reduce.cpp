@@ -116,26 +116,13 @@ Loops count_loops(const OpCall& call, std::span<const TensorType> out) {
       call, out, Fold::Sum, [](const Scalar& x) { return cast(cast(x, DType::Bool), DType::I32); }, [](const Scalar& x) { return x; });
 }
 
-// The state is (value, position); of equal values the first position wins, so the order of combination does not matter.
-// A NaN beats every number, as in NumPy.
 template <Fold kHow> Loops position_loops(const OpCall& call, std::span<const TensorType> out) {
   const TensorType& x = call.in[0];
   Ints axes = position_axes(call);
   if (axes.empty()) return map_loops(out[0].dims, constant_int(DType::I32, 0));
   ReduceSpace space = reduce_space(x.dims, axes, call.attrs.get<bool>("keepdims"), out[0].rank());
   DType t = x.dtype == DType::Bool ? DType::U8 : x.dtype;
-  Scalar a = acc(0, t), b = right(0, t), a_at = acc(1, DType::I32), b_at = right(1, DType::I32);
-  Scalar better = kHow == Fold::Max ? b > a : b < a, tie = a == b;
-  if (is_float(t)) {
-    Scalar a_nan = is_nan(a), b_nan = is_nan(b);
-    better = better | (b_nan & !a_nan);
-    tie = tie | (a_nan & b_nan);
-  }
-  Scalar take = better | (tie & (b_at < a_at));
-  Reduction r{.extents = space.extents,
-              .element = {cast(load(0, x.dtype, space.index), t), cast(space.position, DType::I32)},
-              .identity = {identity_of(kHow, t), constant_int(DType::I32, std::numeric_limits<int32_t>::max())},
-              .combine = {select(take, b, a), select(take, b_at, a_at)}};
+  Reduction r = fold_position(kHow, space.extents, cast(load(0, x.dtype, space.index), t), cast(space.position, DType::I32));
   return {.extents = out[0].dims, .reduction = std::move(r), .results = {acc(1, DType::I32)}};
 }
 

@@ -138,7 +138,8 @@ ClassMask class_mask(const Expr& target, const Dims& dims, int64_t axis) {
   Dims classes(dims.size(), Dim(1));
   classes[static_cast<size_t>(axis)] = dims[static_cast<size_t>(axis)];
   const Expr chosen = equal(t, iota(target.builder(), classes, static_cast<int>(axis), t.dtype()));
-  return {chosen, chosen.op("any", {{"axis", Ints{axis}}, {"keepdims", true}})};
+  const Expr number = t.cast(DType::I64), count = count_of(target.builder(), dims[static_cast<size_t>(axis)], DType::I64);
+  return {chosen, (number >= 0).op("logical_and", {number < count})};
 }
 
 // -log_p at the target's class. A class that there isn't gives NaN: a loss that cannot be overlooked.

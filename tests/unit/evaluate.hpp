@@ -1,6 +1,7 @@
 // A plain evaluator of graphs for the tests of ops and gradients: one element at a time, nothing fused, nothing fast. It stands on the
 // rows alone, so it can judge them before there is any device.
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -340,6 +341,13 @@ inline bool next_point(std::vector<int64_t>& axes, size_t first, const Shape& ex
   return false;
 }
 
+// Two ways to say the same, bit by bit.
+inline void check_same(const std::vector<Number>& a, const std::vector<Number>& b) {
+  const bool same = std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                               [](const Number& x, const Number& y) { return std::memcmp(&x.f, &y.f, sizeof x.f) == 0 && x.i == y.i; });
+  if (!same) internal_error("a reduction combines what comes later in another way");
+}
+
 inline std::vector<Array> run_loops(const Loops& l, const std::vector<Array>& in, const Bindings& bindings) {
   const Shape space = tandem::bind(l.extents, bindings);
   Program results(l.results);
@@ -347,11 +355,12 @@ inline std::vector<Array> run_loops(const Loops& l, const std::vector<Array>& in
   for (const Scalar& r : l.results) out.emplace_back(r.dtype(), space);
   if (element_count(space) == 0) return out;
   const Shape reduce = l.reduction && l.scan_axis < 0 ? tandem::bind(l.reduction->extents, bindings) : Shape{};
-  std::optional<Program> element, identity, combine;
+  std::optional<Program> element, identity, combine, later;
   if (l.reduction) {
     element.emplace(l.reduction->element);
     identity.emplace(l.reduction->identity);
     combine.emplace(l.reduction->combine);
+    if (!l.reduction->later.empty()) later.emplace(l.reduction->later);
   }
   Program::Context c{in, bindings, std::vector<int64_t>(space.size() + reduce.size()), {}, {}};
   int64_t at = 0;
@@ -360,7 +369,9 @@ inline std::vector<Array> run_loops(const Loops& l, const std::vector<Array>& in
       c.acc = identity->run(c);
       const auto fold = [&] {
         c.right = element->run(c);
-        c.acc = combine->run(c);
+        const std::vector<Number> next = combine->run(c);
+        if (later) check_same(later->run(c), next);  // elements come in order here
+        c.acc = next;
       };
       if (l.scan_axis >= 0) {
         int64_t& i = c.axes[static_cast<size_t>(l.scan_axis)];
