@@ -293,6 +293,7 @@ Rows scatter_rows() {
        .doc = "x with slices of it set to the updates, or combined with them by add, max, min or mul. The last axis of the indices "
               "addresses the "
               "first axes of x. Of repeated indices the last one sets.",
+       .traits = kOverwrites,
        .infer = infer_scatter,
        .evaluate = evaluate_scatter,
        .vjp = vjp_scatter,

@@ -13,6 +13,7 @@ class HostRoutine final : public CpuProgram {
   }
   std::string_view kernel_name() const override { return "host"; }
   size_t scratch_bytes() const override { return scratch_; }
+  bool is_replaceable(size_t operand) const override { return op_->has(ir::kOverwrites) && operand == 0 && in_[0].is_dense(); }
 
   void run(const device::LaunchArgs& args, ThreadPool& pool) const override {
     std::vector<ir::HostTensor> in, out;

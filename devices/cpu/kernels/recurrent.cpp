@@ -9,7 +9,7 @@
 namespace tandem::cpu {
 namespace {
 
-constexpr int64_t kWantedChunks = 8, kFewestRows = 8, kMostRows = 64;  // with few rows a tile waits for the packed kernel
+constexpr int64_t kChunksPerThread = 2, kFewestRows = 8, kMostRows = 64;  // with few rows a tile waits for the packed kernel
 constexpr int kTileVectors = 2;
 constexpr size_t kNotCopied = SIZE_MAX;
 
@@ -55,7 +55,7 @@ Recurrent::Recurrent(const codegen::Kernel& kernel, const Toolbox& tools, const 
       given_(kernel.in),
       in_(as_read(kernel.in)),
       out_(kernel.out),
-      chunk_rows_(std::clamp(parts(sizes.batch, kWantedChunks), kFewestRows, kMostRows)),
+      chunk_rows_(std::clamp(parts(sizes.batch, kChunksPerThread * tools.threads), kFewestRows, kMostRows)),
       chunk_count_(parts(sizes.batch, chunk_rows_)) {
   size_t bytes = 0;
   const auto take = [&](size_t more) { return std::exchange(bytes, bytes + codegen::align_up(more)); };
