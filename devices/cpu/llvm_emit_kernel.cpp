@@ -130,8 +130,7 @@ class Emitter final : Expressions {
       if (schedule_.mode == Mode::Map) {
         store_results(p, {});
       } else if (schedule_.mode == Mode::Across) {
-        store_results(
-            p, reduce(p, outputs_, identities(p, true), [&](Place& q, std::vector<Value*> state) { return take_in(q, state, true); }));
+        store_results(p, reduce(p, outputs_, identities(p, true), [&](Place& q, std::vector<Value*> state) { return take_in(q, state); }));
       } else {
         scan(p);
       }
@@ -207,7 +206,7 @@ class Emitter final : Expressions {
     const size_t components = state.size() / static_cast<size_t>(count);
     std::vector<Value*> next;
     for (sub_ = 0; sub_ < count; ++sub_)
-      for (Value* v : take_in(q, part(state, sub_, components), true)) next.push_back(v);
+      for (Value* v : take_in(q, part(state, sub_, components))) next.push_back(v);
     sub_ = 0;
     return next;
   }
@@ -258,7 +257,7 @@ class Emitter final : Expressions {
     Value* begin = schedule_.unroll > 1 ? along_several(p, axis, end, state) : b_.getInt64(0);
     return vector_loop(p, begin, end, state, [&](Place& q, Value* i, const std::vector<Value*>& s) {
       set_axis(axis, i, q);
-      return take_in(q, s, true);
+      return take_in(q, s);
     });
   }
 
@@ -309,7 +308,7 @@ class Emitter final : Expressions {
     several = combine_several(inner, {l.carried.begin(), l.carried.end()}, count);
     several = close_loop(l, p, inner, b_.getInt64(static_cast<uint64_t>(lanes_ * count)), several);
     state = part(several, 0, components);
-    for (int i = 1; i < count; ++i) state = combine(p, state, part(several, i, components), true);
+    for (int i = 1; i < count; ++i) state = combine(p, state, part(several, i, components));
     at(p);
     return middle;
   }
@@ -323,7 +322,7 @@ class Emitter final : Expressions {
     inner.vector = true;
     inner.mask = p.mask;
     set_axis(axis, l.index, inner);
-    std::vector<Value*> state = take_in(inner, {l.carried.begin(), l.carried.end()}, true);
+    std::vector<Value*> state = take_in(inner, {l.carried.begin(), l.carried.end()});
     store_results(inner, state);
     close_loop(l, p, inner, b_.getInt64(1), state);
   }
@@ -334,7 +333,7 @@ class Emitter final : Expressions {
     std::vector<Value*> start = identities(row, false);
     Loop l = open_loop(row, inner, function_->getArg(4), function_->getArg(5), start);
     set_axis(outputs_ - 1, l.index, inner);
-    std::vector<Value*> state = take_in(inner, {l.carried.begin(), l.carried.end()}, false);
+    std::vector<Value*> state = take_in(inner, {l.carried.begin(), l.carried.end()});
     store_results(inner, state);
     close_loop(l, row, inner, b_.getInt64(1), state);
   }
@@ -351,8 +350,9 @@ class Emitter final : Expressions {
     return r;
   }
 
-  std::vector<Value*> combine(Place& p, const std::vector<Value*>& left, const std::vector<Value*>& right, bool lanes) {
-    Combination c{left, right, {}, lanes};
+  // States of lanes.
+  std::vector<Value*> combine(Place& p, const std::vector<Value*>& left, const std::vector<Value*>& right) {
+    Combination c{left, right, {}, true};
     return combined(p, reduction_->combine, c);
   }
   std::vector<Value*> combined(Place& p, const std::vector<Scalar>& how, Combination& c) {
@@ -364,9 +364,9 @@ class Emitter final : Expressions {
   }
 
   // The next elements into a state; in a tail along the reduce axis, lanes that do not exist keep theirs.
-  std::vector<Value*> take_in(Place& p, const std::vector<Value*>& state, bool lanes) {
+  std::vector<Value*> take_in(Place& p, const std::vector<Value*>& state) {
     const std::vector<Value*> next = elements(p);
-    Combination c{state, next, {}, lanes};
+    Combination c{state, next, {}, p.vector};
     std::vector<Value*> r = combined(p, reduction_->in_order(), c);
     if (p.mask && (schedule_.mode == Mode::Along || schedule_.mode == Mode::Row)) {
       at(p);
@@ -382,7 +382,7 @@ class Emitter final : Expressions {
       std::vector<Value*> right;
       at(p);
       for (Value* v : state) right.push_back(b_.CreateShuffleVector(v, upper));
-      state = combine(p, state, right, true);
+      state = combine(p, state, right);
     }
     at(p);
     for (Value*& v : state) v = b_.CreateExtractElement(v, uint64_t{0});

@@ -184,7 +184,7 @@ Value* LaneValues::float_primitive(Prim p, const std::vector<Value*>& in, DType 
     case Prim::Rem: return b_.CreateFRem(a, b);
     case Prim::Min: return b_.CreateBinaryIntrinsic(Intrinsic::minimum, a, b);
     case Prim::Max: return b_.CreateBinaryIntrinsic(Intrinsic::maximum, a, b);
-    case Prim::Fma: return b_.CreateIntrinsic(Intrinsic::fma, {a->getType()}, {a, b, in[2]});
+    case Prim::Fma: return fma(a, b, in[2]);
     case Prim::Neg: return b_.CreateFNeg(a);
     case Prim::Abs: return b_.CreateUnaryIntrinsic(Intrinsic::fabs, a);
     case Prim::Floor: return b_.CreateUnaryIntrinsic(Intrinsic::floor, a);
@@ -199,10 +199,11 @@ Value* LaneValues::float_primitive(Prim p, const std::vector<Value*>& in, DType 
   }
 }
 
+Value* LaneValues::fma(Value* a, Value* b, Value* c) { return b_.CreateIntrinsic(Intrinsic::fma, {a->getType()}, {a, b, c}); }
+
 // float32, as in kernels/vector_math.hpp and with the same bits. A call of libmvec would take twice as long and save all registers.
 Value* LaneValues::exp(Value* x) {
   const auto number = [&](double c) { return llvm::ConstantFP::get(x->getType(), c); };
-  const auto fma = [&](Value* a, Value* b, Value* c) { return b_.CreateIntrinsic(Intrinsic::fma, {x->getType()}, {a, b, c}); };
   // Beyond these bounds the results are 0 and infinity. A NaN is not less than anything, and stays.
   x = b_.CreateSelect(b_.CreateFCmpOLT(x, number(-104)), number(-104), x);
   x = b_.CreateSelect(b_.CreateFCmpOGT(x, number(89)), number(89), x);
@@ -220,7 +221,6 @@ Value* LaneValues::exp(Value* x) {
 // the least relative error up to 10.1, behind which erfc is 0. What x^2 loses by rounding is made good, for e^ would multiply it.
 Value* LaneValues::erfc(Value* x) {
   const auto number = [&](double c) { return llvm::ConstantFP::get(x->getType(), c); };
-  const auto fma = [&](Value* a, Value* b, Value* c) { return b_.CreateIntrinsic(Intrinsic::fma, {x->getType()}, {a, b, c}); };
   Value* square = b_.CreateFMul(x, x);
   Value* minus_square = b_.CreateFNeg(square);
   Value* lost = fma(x, x, minus_square);

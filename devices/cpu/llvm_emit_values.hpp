@@ -42,6 +42,7 @@ class LaneValues {
   static bool is_safe_divisor(llvm::Constant* c);
   llvm::Value* shift(ir::Prim p, llvm::Value* a, llvm::Value* b, DType t);
   llvm::Value* float_primitive(ir::Prim p, const std::vector<llvm::Value*>& in, DType t);
+  llvm::Value* fma(llvm::Value* a, llvm::Value* b, llvm::Value* c);
   llvm::Value* exp(llvm::Value* x);
   llvm::Value* erfc(llvm::Value* x);
   llvm::Value* times_power_of_two(llvm::Value* v, llvm::Value* n);

@@ -225,10 +225,10 @@ TEST_P(Kernels, MathFunctions) {
     HostTensor wide = dense(t, {kCount}), unit = dense(t, {kCount}), usual = dense(t, {kCount});
     std::uniform_real_distribution<double> exponent(-40, 40), small(-1.2, 1.2), middle(-12, 12);
     for (int64_t i = 0; i < kCount; ++i) {
-      std::byte* at = wide.bytes.data() + i * static_cast<int64_t>(size_of(t));
-      ir::store_number(t, at, (i % 2 ? 1 : -1) * std::exp2(exponent(random_)));
-      ir::store_number(t, unit.bytes.data() + i * static_cast<int64_t>(size_of(t)), small(random_));
-      ir::store_number(t, usual.bytes.data() + i * static_cast<int64_t>(size_of(t)), middle(random_));
+      const auto put = [&](HostTensor& x, double v) { ir::store_number(t, x.bytes.data() + i * static_cast<int64_t>(size_of(t)), v); };
+      put(wide, (i % 2 ? 1 : -1) * std::exp2(exponent(random_)));
+      put(unit, small(random_));
+      put(usual, middle(random_));
     }
     const HostTensor special = dense(t, {kCount}, random_, Values::Special);
     const double unit_of_type = t == DType::F16 ? 0x1p-10 : t == DType::BF16 ? 0x1p-7 : t == DType::F32 ? 0x1p-23 : 0x1p-52;
