@@ -28,9 +28,9 @@ void Expressions::read_arguments(Place& entry) {
   for (size_t i = 0; i < kernel_.inputs.size() + kernel_.outputs.size(); ++i)
     pointers_.push_back(read(function_->getArg(0), b_.getPtrTy(), i));
   for (size_t i = 0; i < kernel_.params.size(); ++i) params_.push_back(read(function_->getArg(1), b_.getInt64Ty(), i));
-  // Where a guarded load of a single value reads when it must not read its operand.
-  nowhere_ = b_.CreateAlloca(b_.getInt64Ty());
-  b_.CreateStore(b_.getInt64(0), nowhere_);
+  Type* widest = llvm::FixedVectorType::get(b_.getInt64Ty(), static_cast<unsigned>(lanes_));
+  nowhere_ = b_.CreateAlloca(widest);
+  b_.CreateStore(llvm::Constant::getNullValue(widest), nowhere_);
 }
 
 int Expressions::extent_parameter(int axis) {
@@ -228,7 +228,9 @@ Value* Expressions::load_lanes(const Scalar& s, Place& p) {
   const bool contiguous = codegen::step_along(s->in[0], vector_axis_) == 1;
   // A load that only varies through its guard reads one value.
   const bool repeated = !varies(s->in[0]);
-  Value* valid = s->guarded ? vectored(s->in[1], p) : nullptr;
+  // All lanes or none: no mask, which a processor is slow with where the address is nobody's (a joined tensor beyond its part).
+  const bool together = contiguous && s->guarded && !varies(s->in[1]);
+  Value* valid = !s->guarded ? nullptr : together ? single(s->in[1], p) : vectored(s->in[1], p);
   Value* otherwise = s->guarded ? vectored(s->in[2], p) : nullptr;
   Type* t = memory_type(s->dtype);
   Type* vector_type = shaped(t, true);
@@ -237,8 +239,9 @@ Value* Expressions::load_lanes(const Scalar& s, Place& p) {
   if (contiguous) {
     Value* index = single(s->in[0], p);
     at(p);
-    Value* mask = both(p.mask, valid);
+    Value* mask = together ? p.mask : both(p.mask, valid);
     Value* address = b_.CreateGEP(t, base, index);
+    if (together) address = b_.CreateSelect(valid, address, nowhere_);
     v = mask ? b_.CreateMaskedLoad(vector_type, address, natural(s->dtype), mask, llvm::Constant::getNullValue(vector_type))
              : static_cast<Value*>(b_.CreateAlignedLoad(vector_type, address, natural(s->dtype)));
   } else {

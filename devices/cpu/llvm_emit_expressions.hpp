@@ -83,7 +83,7 @@ class Expressions : protected LoopBlocks {
 
   std::vector<llvm::Value*> axis_values_;
   std::vector<int> axis_depth_;
-  llvm::Value* nowhere_ = nullptr;
+  llvm::Value* nowhere_ = nullptr;  // zeros, as many as a vector: where a guarded load reads when it must not read its operand
   std::unordered_map<const ir::ScalarNode*, Uses> uses_[2];
   std::unordered_map<const ir::ScalarNode*, Kept> kept_;
   std::unordered_map<const ir::ScalarNode*, bool> is_shared_;
