@@ -71,14 +71,10 @@ Expr previous(const Expr& first, const Expr& after, const Sequence& s) {
   return steps(join({first.reshape({Dim(1), s.batch, s.units}), after}, 0), Dim(0), s.time);
 }
 
-// The sum over steps of previous^T gradient. `previous` itself is never made: all but the first step are one product.
+// The sum over steps of previous^T gradient, as one product.
 Expr product_with_previous(const Expr& first, const Expr& after, const Expr& gradient, const Sequence& s) {
-  const Dim later = max(s.time - Dim(1), Dim(0)), width = gradient.dims()[2];
-  const auto rows = [&](const Expr& x, const Dim& columns) { return x.reshape({later * s.batch, columns}); };
-  const Attrs transposed{{"transpose_x", true}};
-  const Expr rest =
-      rows(steps(after, Dim(0), later), s.units).op("matmul", {rows(steps(gradient, s.time - later, s.time), width)}, transposed);
-  return first.op("matmul", {steps(gradient, Dim(0), s.time - later).sum({0})}, transposed) + rest;
+  const auto rows = [&](const Expr& x) { return x.reshape({s.time * s.batch, x.dims()[2]}); };
+  return rows(previous(first, after, s)).op("matmul", {rows(gradient)}, {{"transpose_x", true}});
 }
 
 // A scan whose step is a formula: (carries, slices of sequences, constants) -> (carries, outputs).

@@ -73,7 +73,8 @@ class Pipeline {
 // Constants first, for the rules of `simplify` look for them; then equal nodes meet, which is how `loops` sees that two loops have the
 // same operands. `layout` counts users, so it comes when there are no equal ones left (and after `loops`, which compares bodies that it
 // might turn differently). `precision` looks at who reads a value, so it wants equal and covered nodes gone, and comes before the passes
-// that arrange what it makes. `dce` sees what all of them left behind, and `fuse` what is left to compute.
+// that arrange what it makes; `stack` compares operands, so it comes when equal ones are one and have their types. `dce` sees what all of
+// them left behind, and `fuse` what is left to compute.
 ir::Graph run_pipeline(const ir::OpTable& table, const ir::Graph& graph, const ir::KeepsFn& keeps, Precision precision) {
   const ir::KeepsFn kept = disabled("keep") ? ir::KeepsFn() : keeps;
   const auto pass = [&](ir::Graph (*f)(const ir::OpTable&, const ir::Graph&)) {
@@ -88,7 +89,8 @@ ir::Graph run_pipeline(const ir::OpTable& table, const ir::Graph& graph, const i
       .step("loops", ir::Stage::Expanded, pass(loops));
   if (precision != Precision::Float32)
     p.step("precision", ir::Stage::Expanded, [&](const ir::Graph& g) { return mix(table, g, precision); }, /*optional=*/false);
-  return p.step("layout", ir::Stage::Expanded, pass(layout))
+  return p.step("stack", ir::Stage::Expanded, pass(stack))
+      .step("layout", ir::Stage::Expanded, pass(layout))
       .step("shapes", ir::Stage::Expanded, pass(shapes))
       .step("dce", ir::Stage::Expanded, pass(dce))
       .step("fuse", ir::Stage::Expanded, pass(fuse))

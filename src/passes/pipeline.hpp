@@ -27,6 +27,8 @@ ir::Graph cse(const ir::OpTable& table, const ir::Graph& graph);
 ir::Graph loops(const ir::OpTable& table, const ir::Graph& graph);
 // Mixed precision: products take 16-bit operands, and what lies between products is kept in 16 bits (ADR 0015).
 ir::Graph mix(const ir::OpTable& table, const ir::Graph& graph, Precision precision);
+// Products of several matrices with the same one, over a long sum, become one product.
+ir::Graph stack(const ir::OpTable& table, const ir::Graph& graph);
 // Transposes move towards others that undo them, where fewer are left then.
 ir::Graph layout(const ir::OpTable& table, const ir::Graph& graph);
 // Elementwise ops behind a reshape are computed in the shape before it, so that a product keeps its end.

@@ -53,13 +53,7 @@ TEST_P(RecurrentRow, NothingIsKeptWithoutAGradient) {
 
 TEST_P(RecurrentRow, KeptAndExpandedAgree) {
   const Graph step = training_step(GetParam(), true);
-  std::vector<Literal> in;
-  std::mt19937_64 random(3);
-  for (const ir::TensorType& t : step.input_types()) {
-    std::vector<float> values(static_cast<size_t>(element_count(tandem::bind(t.dims, {}))));
-    for (float& v : values) v = std::uniform_real_distribution<float>(-1, 1)(random);
-    in.push_back(Literal::of(t.dtype, tandem::bind(t.dims, {}), values.data()));
-  }
+  const std::vector<Literal> in = random_inputs(step);
   const auto run = [&](std::string_view device) {
     engine::Engine e(device::get(device));
     return testing::run_graph(*e.compile(step), e, in);

@@ -55,6 +55,19 @@ inline std::vector<Literal> special_inputs(const Graph& g, uint64_t seed) {
   return in;
 }
 
+// Usual numbers, for graphs whose inputs are float32 and have no symbols.
+inline std::vector<Literal> random_inputs(const Graph& g) {
+  std::vector<Literal> in;
+  std::mt19937_64 random(3);
+  for (const ir::TensorType& t : g.input_types()) {
+    const Shape shape = tandem::bind(t.dims, {});
+    std::vector<float> values(static_cast<size_t>(element_count(shape)));
+    for (float& v : values) v = std::uniform_real_distribution<float>(-1, 1)(random);
+    in.push_back(Literal::of(t.dtype, shape, values.data()));
+  }
+  return in;
+}
+
 // A pass that does not run while this lives.
 class Without {
  public:
