@@ -159,7 +159,7 @@ class Emitter final : Expressions {
   // Four vectors at a time, in which neighbours share what they have in common; none if the row does not begin with such a group. Returns
   // where whole strips end.
   Value* shared_by_four(Place& row) {
-    static_assert(kMostUnroll == 4);
+    static_assert(kUnroll == 4);
     shared_position_ = codegen::shared_by_four(kernel_.loops.results, outputs_ - 1);
     Value *begin = function_->getArg(4), *end = function_->getArg(5);
     Place start;  // in the same block
@@ -171,16 +171,16 @@ class Emitter final : Expressions {
     row.block = start.block;
     at(row);
     Value* is_aligned = b_.CreateICmpEQ(b_.CreateAnd(position, b_.getInt64(3)), b_.getInt64(0));
-    Value* middle = b_.CreateSelect(is_aligned, whole_end(begin, end, kMostUnroll), begin);
+    Value* middle = b_.CreateSelect(is_aligned, whole_end(begin, end, kUnroll), begin);
     Place strip;
     Loop l = open_loop(row, strip, begin, middle, {});
     strip.vector = true;
     set_axis(outputs_ - 1, l.index, strip);
     shares_ = true;
-    for (sub_ = 0; sub_ < kMostUnroll; ++sub_) store_results(strip, {});
+    for (sub_ = 0; sub_ < kUnroll; ++sub_) store_results(strip, {});
     sub_ = 0;
     shares_ = false;
-    close_loop(l, row, strip, b_.getInt64(static_cast<uint64_t>(lanes_) * kMostUnroll), {});
+    close_loop(l, row, strip, b_.getInt64(static_cast<uint64_t>(lanes_) * kUnroll), {});
     return middle;
   }
 

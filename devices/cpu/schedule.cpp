@@ -60,7 +60,7 @@ Schedule schedule(const codegen::LoopKernel& k, int lanes) {
   if (!k.loops.row_reductions.empty()) {
     s.mode = Mode::Row;
     s.columns_divide = false;
-    s.unroll = s.columns >= int64_t{kMostUnroll} * lanes ? kMostUnroll : 1;
+    s.unroll = s.columns >= int64_t{kUnroll} * lanes ? kUnroll : 1;
     s.keeps = s.columns <= kMostKeptColumns;
     s.work_per_column = survey.cost + 1;
     for (const ir::Reduction& r : k.loops.row_reductions) {
@@ -75,8 +75,8 @@ Schedule schedule(const codegen::LoopKernel& k, int lanes) {
     s.work_per_column = survey.cost + 1;
     for (const ir::ScalarNode* l : survey.loads)
       if (outputs > 1 && !is_cheap(*l, outputs - 1)) s.column_tile = kTile;
-    if (outputs > 0 && s.columns >= int64_t{kMostUnroll} * lanes && codegen::shared_by_four(k.loops.results, outputs - 1)) {
-      s.unroll = kMostUnroll;
+    if (outputs > 0 && s.columns >= int64_t{kUnroll} * lanes && codegen::shared_by_four(k.loops.results, outputs - 1)) {
+      s.unroll = kUnroll;
       s.column_unit = int64_t{lanes} * s.unroll;
     }
     return s;
@@ -98,11 +98,13 @@ Schedule schedule(const codegen::LoopKernel& k, int lanes) {
     s.mode = along < across ? Mode::Along : Mode::Across;
     if (s.mode == Mode::Along) {
       // By length alone, so that what is added to what does not depend on what was fused (I10).
-      if (k.reduce_extents.back() >= int64_t{kMostUnroll} * lanes) s.unroll = kMostUnroll;
+      if (k.reduce_extents.back() >= int64_t{kUnroll} * lanes) s.unroll = kUnroll;
     } else {
-      while (s.unroll < kMostUnroll && s.columns >= int64_t{2} * s.unroll * lanes) s.unroll *= 2;
-      s.column_unit = int64_t{lanes} * s.unroll;
       s.window = !k.loops.reduction->limit && repeats <= kLargestWindow && repeats > 1;
+      // A long walk goes down a wide strip: the next lines of each row are fetched ahead, and pages are met fewer times.
+      const int most = !s.window && k.loops.reduction->element.size() == 1 ? kMostUnroll : kUnroll;
+      while (s.unroll < most && s.columns >= int64_t{2} * s.unroll * lanes) s.unroll *= 2;
+      s.column_unit = int64_t{lanes} * s.unroll;
     }
   }
   s.work_per_column = survey.cost + 1 + repeats * (elements.cost + 1);

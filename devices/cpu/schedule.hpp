@@ -29,7 +29,8 @@ struct Schedule {
   double work() const { return static_cast<double>(rows) * static_cast<double>(columns) * work_per_column; }
 };
 
-inline constexpr int kMostUnroll = 4;
+inline constexpr int kUnroll = 4;      // usually
+inline constexpr int kMostUnroll = 8;  // where each vector is one register
 inline constexpr int64_t kMostKeptColumns = 8192;
 
 // Whether a primitive is a call of a function, which costs far more than keeping its result.
