@@ -1,6 +1,6 @@
-// Products of several matrices with one and the same: x1^T y and x2^T y become [x1 x2]^T y, whose rows are theirs. Weights' gradients look
-// like that where one gradient comes from two products, as in a recurrent layer, whose gates see the inputs and the state. Over a long sum
-// y is most of what a product reads, and arranging it for the tiles is a good part of the work; then that is done once.
+// Products of several matrices with one and the same: x1^T y and x2^T y become [x1 x2]^T y, whose rows are theirs. The weights' gradients
+// of a sum of two products look like that, as in a recurrent layer, whose gates see the inputs and the state. Over a long sum y is most of
+// what a product reads, and arranging it for the tiles is a good part of the work; then that is done once.
 #include <algorithm>
 #include <limits>
 #include <map>
