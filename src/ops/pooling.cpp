@@ -79,6 +79,9 @@ Scalar guarded_load(int input, DType t, const Position& at, const Scalar& otherw
   return load_where(input, t, at.index, at.valid, otherwise);
 }
 
+// The same of what is no load.
+Scalar guarded(const Scalar& x, const Position& at, const Scalar& otherwise) { return at.valid ? select(at.valid, x, otherwise) : x; }
+
 // Whether every input lies in exactly one window along a spatial axis.
 bool tiles_input(const Pool& p, size_t i) {
   const Dim covered = p.windows[i].count * p.strides[i];
@@ -147,7 +150,7 @@ Loops max_pool_index_loops(const OpCall& call, std::span<const TensorType> out) 
   for (size_t i = 0; i < p.size.size(); ++i) offset.push_back(axis(rank + static_cast<int>(i)));
   const Position at = in_window(p);
   const Scalar value = guarded_load(0, t, at, identity_of(Fold::Max, t)), place = cast(flat_offset(p, offset), DType::I32);
-  const Scalar position = at.valid ? select(at.valid, place, constant_int(DType::I32, kNowhere)) : place;
+  const Scalar position = guarded(place, at, constant_int(DType::I32, kNowhere));
   Reduction best = fold_position(Fold::Max, window_extents(p), value, position);
   return {.extents = out[0].dims, .reduction = std::move(best), .results = {acc(1, DType::I32)}};
 }
@@ -259,7 +262,7 @@ Loops average_pool_grad_loops(const OpCall& call, std::span<const TensorType> ou
       window_size(p, sum_type, [&](size_t i) { return c.window.index[i + 1] * index_constant(p.strides[i]) - extent(p.windows[i].low); });
   const Scalar g = cast(guarded_load(0, t, c.window, constant(t, 0)), sum_type);
   // A window outside the output holds no input: 0 / 0 must not reach the sum.
-  const Scalar share = c.window.valid ? select(c.window.valid, g / count, constant(sum_type, 0)) : g / count;
+  const Scalar share = guarded(g / count, c.window, constant(sum_type, 0));
   return {.extents = out[0].dims, .reduction = fold(Fold::Sum, c.extents, share), .results = {cast(acc(0, sum_type), t)}};
 }
 
