@@ -203,7 +203,7 @@ Value* Expressions::leaf_value(const Scalar& s, bool lanes) {
 
 Value* Expressions::axis_value(int axis) {
   Value* v = axis_values_[static_cast<size_t>(axis)];
-  return axis == vector_axis_ && sub_ > 0 ? b_.CreateAdd(v, b_.getInt64(static_cast<uint64_t>(sub_ * lanes_))) : v;
+  return axis == vector_axis_ && sub_ > 0 ? b_.CreateAdd(v, b_.getInt64(static_cast<uint64_t>(sub_) * static_cast<uint64_t>(lanes_))) : v;
 }
 
 Value* Expressions::lane_numbers(Type* t) {

@@ -130,7 +130,8 @@ class Emitter final : Expressions {
       if (schedule_.mode == Mode::Map) {
         store_results(p, {});
       } else if (schedule_.mode == Mode::Across) {
-        store_results(p, reduce(p, outputs_, identities(p, true), [&](Place& q, std::vector<Value*> state) { return take_in(q, state); }));
+        store_results(
+            p, reduce(p, outputs_, identities(p, true), [&](Place& q, const std::vector<Value*>& state) { return take_in(q, state); }));
       } else {
         scan(p);
       }
@@ -152,7 +153,7 @@ class Emitter final : Expressions {
     const size_t components = state.size() / static_cast<size_t>(count);
     for (sub_ = 0; sub_ < count; ++sub_) store_results(strip, part(state, sub_, components));
     sub_ = 0;
-    close_loop(l, row, strip, b_.getInt64(static_cast<uint64_t>(lanes_ * count)), {});
+    close_loop(l, row, strip, b_.getInt64(static_cast<uint64_t>(lanes_) * static_cast<uint64_t>(count)), {});
     return middle;
   }
 
@@ -306,7 +307,7 @@ class Emitter final : Expressions {
     inner.vector = true;
     set_axis(axis, l.index, inner);
     several = combine_several(inner, {l.carried.begin(), l.carried.end()}, count);
-    several = close_loop(l, p, inner, b_.getInt64(static_cast<uint64_t>(lanes_ * count)), several);
+    several = close_loop(l, p, inner, b_.getInt64(static_cast<uint64_t>(lanes_) * static_cast<uint64_t>(count)), several);
     state = part(several, 0, components);
     for (int i = 1; i < count; ++i) state = combine(p, state, part(several, i, components));
     at(p);

@@ -50,6 +50,7 @@ class RandomGraph {
         default: add(b_.op(pick({"sum", "max", "mean"}), {x}, {{"axis", ir::Ints{0}}, {"keepdims", pick({true, false})}})); break;
       }
     } catch (const UserError&) {
+      return;  // operands that do not go together
     }
   }
   ir::Attrs permutation_of(const ir::TensorType& t) {
