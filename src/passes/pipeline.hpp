@@ -27,7 +27,8 @@ ir::Graph cse(const ir::OpTable& table, const ir::Graph& graph);
 ir::Graph loops(const ir::OpTable& table, const ir::Graph& graph);
 // Mixed precision: products take 16-bit operands, and what lies between products is kept in 16 bits (ADR 0015).
 ir::Graph mix(const ir::OpTable& table, const ir::Graph& graph, Precision precision);
-// Products of several matrices with the same one, over a long sum, become one product.
+// Products of several matrices with the same one, over a long sum, become one product. Each element is the same sum; a device may cut a
+// product of other sizes differently.
 ir::Graph stack(const ir::OpTable& table, const ir::Graph& graph);
 // Transposes move towards others that undo them, where fewer are left then.
 ir::Graph layout(const ir::OpTable& table, const ir::Graph& graph);
