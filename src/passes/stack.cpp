@@ -93,7 +93,7 @@ class Stacker {
       return;
     }
     if (node(n).op->name == "input") {
-      made_[static_cast<size_t>(n)] = builder_.node(*node(n).op, {}, node(n).attrs).front();
+      made_[static_cast<size_t>(n)] = builder_.input_like(node(n));
       return;
     }
     std::vector<Value> inputs;

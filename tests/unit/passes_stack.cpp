@@ -36,7 +36,7 @@ TEST(Stack, OnlyLongSumsOverALargeMatrix) {
   EXPECT_EQ(products_after(two_products(128, 4095)), 2u);  // … and a sum that is too short for it
 }
 
-// The second left operand is made of the first product, or somebody reads the first product before the second is there.
+// The second left operand is made of the first product.
 TEST(Stack, AProductThatIsWantedEarlyStays) {
   EXPECT_EQ(products_after("graph (%0: float32[4096,3], %1: float32[4096,3], %2: float32[4096,256]) {\n"
                            "  %3 = matmul(%0, %2; transpose_x=true, transpose_y=false, dtype=none) : float32[3,256]\n"
