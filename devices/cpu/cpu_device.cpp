@@ -16,6 +16,8 @@
 namespace tandem::cpu {
 namespace {
 
+constexpr int64_t kMostThreads = 4096, kMostCacheMib = int64_t{1} << 40;
+
 class CpuStream final : public device::Stream {
  public:
   explicit CpuStream(ThreadPool& pool) : pool_(pool) {}
@@ -43,8 +45,8 @@ class CpuStream final : public device::Stream {
 class CpuDevice final : public device::Device {
  public:
   CpuDevice()
-      : pool_(static_cast<int>(env::get_int("TANDEM_THREADS"))),
-        cache_(env::cache_dir(), static_cast<uint64_t>(std::max<int64_t>(0, env::get_int("TANDEM_CACHE_MIB"))) << 20),
+      : pool_(static_cast<int>(env::get_count("TANDEM_THREADS", kMostThreads))),
+        cache_(env::cache_dir(), static_cast<uint64_t>(env::get_count("TANDEM_CACHE_MIB", kMostCacheMib)) << 20),
         tools_{host_target(env::get("TANDEM_CPU_ISA")), cache_, pool_.threads()} {
     info_.name = "cpu";
     info_.description =
@@ -58,6 +60,7 @@ class CpuDevice final : public device::Device {
   std::unique_ptr<device::Stream> make_stream() override { return std::make_unique<CpuStream>(pool_); }
   size_t bytes_in_use() const override { return memory_.in_use(); }
   size_t peak_bytes() const override { return memory_.peak(); }
+  void trim() override { memory_.trim(); }
 
   bool keeps(const ir::OpCall& call) const override {
     return std::ranges::any_of(kernel_list(), [&](const KernelEntry& entry) { return entry.keeps && entry.keeps(call); });

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstdlib>
 #include <new>
@@ -55,12 +56,16 @@ struct SmallBlocks {
   static thread_local bool gone;
   ~SmallBlocks() {
     gone = true;
+    clear();
+  }
+  void clear() {
     for (Free*& f : first)
       while (f) {
         Free* next = f->next;
         std::free(f);
         f = next;
       }
+    std::ranges::fill(count, 0);
   }
 };
 thread_local bool SmallBlocks::gone = false;
@@ -77,11 +82,20 @@ MemoryPool::~MemoryPool() {
   for (auto& [capacity, block] : large_) std::free(block);
 }
 
+void MemoryPool::trim() {
+  if (!SmallBlocks::gone) small_blocks.clear();
+  std::lock_guard lock(mutex_);
+  for (auto& [capacity, block] : large_) std::free(block);
+  large_.clear();
+  large_bytes_ = 0;
+}
+
 void* MemoryPool::fresh(size_t capacity, size_t asked) {
   // Asking the system for more than there is may succeed and kill the process later; the limit is ours to keep.
   const bool huge = capacity >= 2 * kHugePage;
   void* p = nullptr;
-  if (asked >= physical_bytes() || posix_memalign(&p, huge ? kHugePage : codegen::kAlignment, capacity) != 0)
+  const auto take = [&] { return posix_memalign(&p, huge ? kHugePage : codegen::kAlignment, capacity) == 0; };
+  if (asked >= physical_bytes() || (!take() && (trim(), !take())))
     resource_error("cpu: cannot allocate ", asked, " bytes (", asked >> 20, " MiB): the machine has ", physical_bytes() >> 20, " MiB, ",
                    in_use() >> 20, " MiB of them in use by tandem\n  hint: a smaller batch, or fewer tensors kept alive");
   // A wish: where the system has none to give, ordinary pages serve as well, only slower.

@@ -13,6 +13,7 @@ class MemoryPool {
  public:
   ~MemoryPool();
   device::BufferRef allocate(device::Device& owner, size_t bytes);
+  void trim();  // frees the kept blocks, of the small ones those of this thread
   size_t in_use() const { return in_use_.load(std::memory_order_relaxed); }
   size_t peak() const { return peak_.load(std::memory_order_relaxed); }
 

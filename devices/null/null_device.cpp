@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "base/text.hpp"
-#include "cost.hpp"
+#include "codegen/cost.hpp"
 
 namespace tandem::null {
 namespace {
@@ -50,7 +50,7 @@ class NullBuffer final : public device::Buffer {
 class NullProgram final : public device::Program {
  public:
   NullProgram(const codegen::Kernel& k, const Model& m) : scratch_(k.partial_bytes()) {
-    const Cost c = cost_of(k);
+    const codegen::Cost c = codegen::cost_of(k);
     const double launches = static_cast<double>(std::max<size_t>(k.stages.size(), 1));
     seconds_ = std::max(c.bytes / m.bytes_per_second, c.flops / m.flops_per_second) + launches * m.launch_seconds;
   }

@@ -18,4 +18,8 @@ struct DeviceDescription {
 std::vector<DeviceDescription> devices();  // all that this build has
 DeviceDescription active_device();         // the one that runs everything; ResourceError when it cannot be used
 
+// Gives back the memory that is kept for later: spare blocks, plans and compiled graphs. What is in use stays, and
+// what is needed again is made again. This happens by itself when memory runs out.
+void release_memory();
+
 }  // namespace tandem

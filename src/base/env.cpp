@@ -1,9 +1,11 @@
 // The table of environment variables and its readers.
 #include "base/env.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 
+#include "base/names.hpp"
 #include "base/text.hpp"
 
 namespace tandem::env {
@@ -51,14 +53,30 @@ std::string get(std::string_view name) {
   return name == kCacheDir ? default_cache_dir() : std::string(variable.default_value);
 }
 
-int64_t get_int(std::string_view name) {
+int64_t get_count(std::string_view name, int64_t most) {
   const std::string text = get(name);
   const char* end = text.data() + text.size();
   int64_t value = 0;
   const auto [stop, error] = std::from_chars(text.data(), end, value);
   if (error == std::errc::result_out_of_range) user_error(name, ": \"", text, "\" does not fit in 64 bits");
   if (error != std::errc() || stop != end) user_error(name, ": \"", text, "\" is not a whole number");
+  if (value < 0 || value > most) user_error(name, ": \"", text, "\" is not from 0 to ", most);
   return value;
+}
+
+std::vector<std::string> get_names(std::string_view name, std::span<const std::string_view> known) {
+  const std::string text = get(name);
+  std::vector<std::string> names;
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::string_view one = rest.substr(0, rest.find(','));
+    if (!one.empty()) {
+      if (std::ranges::find(known, one) == known.end())
+        user_error(name, ": there is no \"", one, "\"; there are ", joined(std::vector(known.begin(), known.end())));
+      names.emplace_back(one);
+    }
+    rest.remove_prefix(std::min(one.size() + 1, rest.size()));
+  }
+  return names;
 }
 
 bool get_flag(std::string_view name) {

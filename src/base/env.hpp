@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace tandem::env {
 
@@ -17,8 +18,11 @@ std::span<const Variable> variables();
 
 // The value, or the table's default. Asking for a name that is not in the table is an InternalError. Read afresh each call.
 std::string get(std::string_view name);
-int64_t get_int(std::string_view name);  // UserError names the variable and the text when it is not a number
-bool get_flag(std::string_view name);    // "", "0", "false", "off" are false
+// UserError names the variable and the text when it is not a whole number from 0 to `most`.
+int64_t get_count(std::string_view name, int64_t most);
+bool get_flag(std::string_view name);  // "", "0", "false", "off" are false
+// Names with commas between. UserError lists the known ones when one is not among them.
+std::vector<std::string> get_names(std::string_view name, std::span<const std::string_view> known);
 
 std::string cache_dir();  // TANDEM_CACHE_DIR; empty when it is switched off or there is no home folder to put it in
 std::string markdown();   // docs/env.md

@@ -18,20 +18,6 @@ constexpr std::array<std::string_view, 6> kTopicNames = {"dispatch", "plan", "pa
 constexpr unsigned kUnread = 1u << kTopicNames.size();
 std::atomic<unsigned> enabled_topics = kUnread;
 
-// One call, because stderr is unbuffered: lines of different threads do not mix.
-void write_line(std::string_view label, std::string_view text) {
-  const std::string line = cat("[tandem ", label, "] ", text, "\n");
-  std::fwrite(line.data(), 1, line.size(), stderr);
-}
-
-unsigned bit_of(std::string_view topic) {
-  for (size_t i = 0; i < kTopicNames.size(); ++i)
-    if (kTopicNames[i] == topic) return 1u << i;
-  // Not an error: a typing mistake in a debugging aid must not stop the program.
-  write_line("log", cat("TANDEM_LOG: unknown topic \"", topic, "\" (known: dispatch, plan, pass, cache, compile, step)"));
-  return 0;
-}
-
 }  // namespace
 
 bool enabled(Topic t) {
@@ -44,16 +30,16 @@ bool enabled(Topic t) {
 }
 
 void refresh() {
-  const std::string text = env::get("TANDEM_LOG");
   unsigned topics = 0;
-  for (std::string_view rest = text; !rest.empty();) {
-    const std::string_view topic = rest.substr(0, rest.find(','));
-    if (!topic.empty()) topics |= bit_of(topic);
-    rest.remove_prefix(std::min(topic.size() + 1, rest.size()));
-  }
+  for (const std::string& topic : env::get_names("TANDEM_LOG", kTopicNames))
+    topics |= 1u << (std::ranges::find(kTopicNames, topic) - kTopicNames.begin());
   enabled_topics.store(topics, std::memory_order_relaxed);
 }
 
-void write(Topic t, std::string_view line) { write_line(kTopicNames[static_cast<size_t>(t)], line); }
+void write(Topic t, std::string_view text) {
+  // One call, because stderr is unbuffered: lines of different threads do not mix.
+  const std::string line = cat("[tandem ", kTopicNames[static_cast<size_t>(t)], "] ", text, "\n");
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
 
 }  // namespace tandem::log

@@ -8,7 +8,7 @@ namespace tandem::log {
 
 enum class Topic : unsigned { Dispatch, Plan, Pass, Cache, Compile, Step };
 bool enabled(Topic t);
-void refresh();  // reads TANDEM_LOG again
+void refresh();  // reads TANDEM_LOG again; UserError lists the topics when one is unknown
 void write(Topic t, std::string_view line);
 
 template <class... T> void line(Topic t, const T&... parts) {

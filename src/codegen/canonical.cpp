@@ -26,6 +26,10 @@ class Canonicalizer {
     for (const Dim& d : loops.extents) extents_.push_back(d.eval(bindings));
     if (loops.reduction)
       for (const Dim& d : loops.reduction->extents) extents_.push_back(d.eval(bindings));
+    // What has no elements has none along any axis: no loop walks around an empty one. A row without columns still has results.
+    const auto reduce_begin = extents_.begin() + static_cast<std::ptrdiff_t>(outputs_);
+    if (loops.row_reductions.empty()) empty_all(extents_.begin(), reduce_begin);
+    empty_all(reduce_begin, extents_.end());
     pinned_.assign(extents_.size(), false);
     for (const int axis : {loops.scan_axis, kept_axis_})
       if (axis >= 0) pinned_[static_cast<size_t>(axis)] = true;
@@ -78,6 +82,9 @@ class Canonicalizer {
   }
 
  private:
+  template <class It> static void empty_all(It begin, It end) {
+    if (std::find(begin, end, 0) != end) std::fill(begin, end, 0);
+  }
   bool empty_rows() const { return !loops_.row_reductions.empty() && extents_[outputs_ - 1] == 0; }
 
   struct Group {

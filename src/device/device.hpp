@@ -143,6 +143,7 @@ class Device {
   virtual std::shared_ptr<const Program> load(const codegen::Kernel& kernel) = 0;
   virtual size_t bytes_in_use() const = 0;
   virtual size_t peak_bytes() const = 0;
+  virtual void trim() {}  // gives memory that is kept for the next allocations back to the system
 };
 
 // Devices by name, made on first use. The list of factories is generated from the folders under devices/.

@@ -1,14 +1,17 @@
 #include "engine/engine.hpp"
 
 #include "base/env.hpp"
+#include "base/thread_kept.hpp"
 #include "ops/table.hpp"
 #include "passes/pipeline.hpp"
 
 namespace tandem::engine {
 namespace {
 
-constexpr size_t kMostEagerEntries = 1 << 16;  // a program that never repeats a shape must not fill the memory
-constexpr size_t kFrontEntries = 256;          // power of two
+// A program that never repeats a shape must not fill the memory. An eager op takes some ten kilobytes, a node of a graph about one.
+constexpr LruLimits kEagerLimits{4096, 4096};
+constexpr LruLimits kCompiledLimits{512, size_t{1} << 18};
+constexpr size_t kFrontEntries = 256;  // power of two
 
 size_t mix(size_t h, uint64_t x) { return (h ^ x) * 0x9e3779b97f4a7c15ULL ^ (h >> 29); }
 
@@ -27,12 +30,13 @@ std::atomic<uint64_t> engines{0};
 
 }  // namespace
 
+std::atomic<uint64_t> Engine::trims{0};
+
 struct Engine::EagerEntry {
   uint64_t engine;
   const ir::OpDef* op;
   ir::Attrs attrs;
-  std::unique_ptr<Executable> executable;
-  Bound* bound;
+  std::shared_ptr<Bound> bound;
 
   bool matches(uint64_t serial, const ir::OpDef& o, const ir::Attrs& a, TensorRefs in) const {
     const auto& known = bound->plan().inputs;
@@ -45,30 +49,61 @@ struct Engine::EagerEntry {
   }
 };
 
-Engine::Engine(device::Device& device) : device_(device), serial_(++engines) { ops::table(); }
+// What this thread did lately: no lock on the way of a repeated op.
+struct Engine::Front {
+  struct Slot {
+    size_t hash = 0;
+    std::shared_ptr<EagerEntry> entry;
+  };
+  Slot slots[kFrontEntries];
+  uint64_t trims = 0;
+
+  void refresh() {
+    if (trims == trim_count()) [[likely]]
+      return;
+    trims = trim_count();
+    for (Slot& s : slots) s = {};
+  }
+};
+
+Engine::Engine(device::Device& device)
+    : serial_(++engines), memory_(device, [this] { trim(); }), compiled_(kCompiledLimits), eager_(kEagerLimits) {
+  ops::table();
+}
 
 ir::Graph Engine::passed(const ir::Graph& graph, Precision precision) const {
-  return passes::run_pipeline(ops::table(), graph, [this](const ir::OpCall& call) { return device_.keeps(call); }, precision);
+  return passes::run_pipeline(ops::table(), graph, [this](const ir::OpCall& call) { return memory_.device().keeps(call); }, precision);
+}
+
+std::shared_ptr<Executable> Engine::executable(const ir::Graph& graph, Precision precision, const std::vector<int32_t>& donations) {
+  auto made = std::make_shared<Executable>(passed(graph, precision), memory_, donations);
+  std::lock_guard lock(mutex_);
+  // Swept when it would grow: each sweep is paid for by the entries that came since.
+  if (executables_.size() == executables_.capacity()) std::erase_if(executables_, [](const auto& e) { return e.expired(); });
+  executables_.push_back(made);
+  return made;
 }
 
 std::shared_ptr<Executable> Engine::compile(const ir::Graph& graph, const std::vector<int32_t>& donations, Precision precision) {
   const size_t h = hash(graph);
   {
     std::lock_guard lock(mutex_);
-    for (auto [it, end] = compiled_.equal_range(h); it != end; ++it)
-      if (it->second.donations == donations && it->second.precision == precision && it->second.graph == graph) return it->second.executable;
+    const Compiled* found =
+        compiled_.find(h, [&](const Compiled& c) { return c.donations == donations && c.precision == precision && c.graph == graph; });
+    if (found) return found->executable;
   }
-  auto executable = std::make_shared<Executable>(passed(graph, precision), device_, donations);
+  auto made = executable(graph, precision, donations);
+  const size_t weight = graph.nodes.size() + made->graph().nodes.size();
   std::lock_guard lock(mutex_);
-  compiled_.emplace(h, Compiled{graph, donations, precision, executable});
-  return executable;
+  compiled_.add(h, weight, {graph, donations, precision, made});
+  return made;
 }
 
 std::shared_ptr<Engine::EagerEntry> Engine::eager_entry(size_t h, const ir::OpDef& op, const ir::Attrs& attrs, TensorRefs inputs) {
   {
     std::lock_guard lock(mutex_);
-    for (auto [it, end] = eager_.equal_range(h); it != end; ++it)
-      if (it->second->matches(serial_, op, attrs, inputs)) return it->second;
+    const auto* found = eager_.find(h, [&](const std::shared_ptr<EagerEntry>& e) { return e->matches(serial_, op, attrs, inputs); });
+    if (found) return *found;
   }
   ir::Builder b(ops::table());
   std::vector<ir::Value> in;
@@ -78,22 +113,18 @@ std::shared_ptr<Engine::EagerEntry> Engine::eager_entry(size_t h, const ir::OpDe
   entry->engine = serial_;
   entry->op = &op;
   entry->attrs = attrs;
-  entry->executable =
-      std::make_unique<Executable>(passed(b.finish(out, std::string(op.name)), Precision::Float32), device_, std::vector<int32_t>{});
-  entry->bound = &entry->executable->bind(inputs);
+  // Its shapes are fixed: of the executable only the one plan is needed.
+  entry->bound = Executable(passed(b.finish(out, std::string(op.name)), Precision::Float32), memory_, {}).bind(inputs);
   std::lock_guard lock(mutex_);
-  if (eager_.size() >= kMostEagerEntries) eager_.clear();
-  return eager_.emplace(h, std::move(entry))->second;
+  return eager_.add(h, 1, std::move(entry));
 }
 
 void Engine::eager(const ir::OpDef& op, const ir::Attrs& attrs, TensorRefs inputs, std::vector<TensorRef>& outputs) {
-  struct Front {
-    size_t hash = 0;
-    std::shared_ptr<EagerEntry> entry;
-  };
-  thread_local Front front[kFrontEntries];  // what this thread did lately: no lock on the way of a repeated op
   const size_t h = signature_hash(op, attrs, inputs);
-  Front& f = front[h & (kFrontEntries - 1)];
+  Front* front = thread_kept<Front>();
+  if (!front) return eager_entry(h, op, attrs, inputs)->bound->run(inputs, outputs);
+  front->refresh();
+  Front::Slot& f = front->slots[h & (kFrontEntries - 1)];
   if (f.hash != h || !f.entry || !f.entry->matches(serial_, op, attrs, inputs)) {
     f.entry = eager_entry(h, op, attrs, inputs);
     f.hash = h;
@@ -101,9 +132,19 @@ void Engine::eager(const ir::OpDef& op, const ir::Attrs& attrs, TensorRefs input
   f.entry->bound->run(inputs, outputs);
 }
 
-Engine::Counters Engine::counters() const {
-  std::lock_guard lock(mutex_);
-  return {compiled_.size(), eager_.size()};
+void Engine::trim() {
+  ++trims;
+  std::vector<std::weak_ptr<Executable>> executables;
+  {
+    std::lock_guard lock(mutex_);
+    eager_.clear();
+    compiled_.clear();
+    std::erase_if(executables_, [](const auto& e) { return e.expired(); });
+    executables = executables_;
+  }
+  for (const auto& weak : executables)
+    if (const auto e = weak.lock()) e->drop_plans();
+  memory_.drop_spares();
 }
 
 Engine& default_engine() {

@@ -10,6 +10,8 @@
 
 #include <tandem/precision.hpp>
 
+#include "base/lru_cache.hpp"
+#include "engine/memory.hpp"
 #include "ir/graph.hpp"
 #include "plan/plan.hpp"
 
@@ -29,43 +31,47 @@ using TensorRefs = std::span<const TensorRef* const>;
 // One plan, ready to run any number of times, also from several threads at once.
 class Bound {
  public:
-  Bound(plan::Plan plan, device::Device& device);
-  ~Bound();
+  Bound(plan::Plan plan, Memory& memory);
   const plan::Plan& plan() const { return plan_; }
   // `outputs` is replaced. An output that takes an input's place is written there when nobody else holds that buffer, else into a copy.
   void run(TensorRefs inputs, std::vector<TensorRef>& outputs);
 
  private:
   plan::Plan plan_;
-  device::Device& device_;
+  Memory& memory_;
   std::unique_ptr<device::Stream> stream_;
   std::vector<size_t> output_bytes_;
-  std::atomic<device::Buffer*> spare_arena_{nullptr};  // kept between runs; a second run at the same time makes its own
 };
 
-// A compiled graph. Symbols are bound by the inputs' shapes at each call; each binding is planned once.
+// A compiled graph. Symbols are bound by the inputs' shapes at each call; each binding is planned once, and again when it was not used for
+// so long that its plan was dropped.
 class Executable {
  public:
-  Executable(ir::Graph graph, device::Device& device, std::vector<int32_t> donations);
-  void run(TensorRefs inputs, std::vector<TensorRef>& outputs);
-  Bound& bind(TensorRefs inputs);                    // the plan for these shapes and layouts
+  Executable(ir::Graph graph, Memory& memory, std::vector<int32_t> donations);
+  void run(TensorRefs inputs, std::vector<TensorRef>& outputs) { bind(inputs)->run(inputs, outputs); }
+  std::shared_ptr<Bound> bind(TensorRefs inputs);    // the plan for these shapes and layouts
   const ir::Graph& graph() const { return graph_; }  // after passes
   size_t plan_count() const;
+  void drop_plans();
 
  private:
+  std::shared_ptr<Bound> find(size_t hash, TensorRefs inputs);
+  plan::Plan planned(TensorRefs inputs) const;
+
   ir::Graph graph_;
-  device::Device& device_;
+  Memory& memory_;
   std::vector<int32_t> donations_;
   std::vector<ir::TensorType> input_types_;
-  mutable std::mutex mutex_;
-  std::vector<std::unique_ptr<Bound>> bound_;
-  std::atomic<Bound*> last_{nullptr};
+  std::mutex planning_;       // held while a plan is made
+  mutable std::mutex mutex_;  // of bound_, held for a moment only
+  LruCache<std::shared_ptr<Bound>> bound_;
 };
 
 class Engine {
  public:
   explicit Engine(device::Device& device);
-  device::Device& device() { return device_; }
+  device::Device& device() { return memory_.device(); }
+  device::BufferRef allocate(size_t bytes) { return memory_.allocate(bytes); }
 
   // Passes, then an executable. The same graph gives the same executable (kept by structure).
   std::shared_ptr<Executable> compile(const ir::Graph& graph, const std::vector<int32_t>& donations = {},
@@ -73,27 +79,31 @@ class Engine {
   // One op on tensors whose types are already final: a one-node graph, compiled once for each signature.
   void eager(const ir::OpDef& op, const ir::Attrs& attrs, TensorRefs inputs, std::vector<TensorRef>& outputs);
 
-  struct Counters {
-    uint64_t compiled = 0, eager_entries = 0;
-  };
-  Counters counters() const;
+  // Gives back all memory that is kept for later: spare arenas, plans, compiled graphs, eager ops. What is in use stays.
+  void trim();
+  // How often any engine was trimmed: who keeps compiled things elsewhere drops them when it has changed.
+  static uint64_t trim_count() { return trims.load(std::memory_order_relaxed); }
 
  private:
   ir::Graph passed(const ir::Graph& graph, Precision precision) const;  // through the pipeline, for this device
+  std::shared_ptr<Executable> executable(const ir::Graph& graph, Precision precision, const std::vector<int32_t>& donations);
   struct EagerEntry;
+  struct Front;
   std::shared_ptr<EagerEntry> eager_entry(size_t hash, const ir::OpDef& op, const ir::Attrs& attrs, TensorRefs inputs);
 
-  device::Device& device_;
+  static std::atomic<uint64_t> trims;
   const uint64_t serial_;  // tells engines apart in the threads' own caches
-  mutable std::mutex mutex_;
+  Memory memory_;
+  std::mutex mutex_;
   struct Compiled {
     ir::Graph graph;
     std::vector<int32_t> donations;
     Precision precision;
     std::shared_ptr<Executable> executable;
   };
-  std::unordered_multimap<size_t, Compiled> compiled_;
-  std::unordered_multimap<size_t, std::shared_ptr<EagerEntry>> eager_;
+  LruCache<Compiled> compiled_;
+  LruCache<std::shared_ptr<EagerEntry>> eager_;
+  std::vector<std::weak_ptr<Executable>> executables_;  // all that live, for their plans
 };
 
 // The default engine of this process, on the device that TANDEM_DEVICE names; made on first use.

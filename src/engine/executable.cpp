@@ -1,10 +1,14 @@
 #include "base/env.hpp"
 #include "base/log.hpp"
+#include "base/thread_kept.hpp"
 #include "engine/engine.hpp"
 #include "exec/run.hpp"
 
 namespace tandem::engine {
 namespace {
+
+// Of one executable. A step takes a few hundred bytes, so this is some tens of megabytes at the most.
+constexpr size_t kMostPlans = 256, kMostSteps = size_t{1} << 16;
 
 bool same_layout(const codegen::Operand& a, const codegen::Operand& b) {
   return a.dtype == b.dtype && a.shape == b.shape && a.strides == b.strides;
@@ -17,6 +21,15 @@ bool same_layouts(const plan::Plan& p, TensorRefs inputs) {
   return true;
 }
 
+size_t layouts_hash(TensorRefs inputs) {
+  size_t h = inputs.size();
+  for (const TensorRef* t : inputs) {
+    for (const int64_t extent : t->layout.shape) h = ir::hash_combine(h, static_cast<size_t>(extent));
+    for (const int64_t stride : t->layout.strides) h = ir::hash_combine(h, static_cast<size_t>(stride));
+  }
+  return h;
+}
+
 bool verify_plans() {
 #ifdef NDEBUG
   return env::get_flag("TANDEM_VERIFY");
@@ -27,22 +40,20 @@ bool verify_plans() {
 
 }  // namespace
 
-Bound::Bound(plan::Plan plan, device::Device& device) : plan_(std::move(plan)), device_(device), stream_(device.make_stream()) {
+Bound::Bound(plan::Plan plan, Memory& memory) : plan_(std::move(plan)), memory_(memory), stream_(memory.device().make_stream()) {
   for (const codegen::Operand& o : plan_.outputs) output_bytes_.push_back(byte_size(o.shape, o.dtype));
-}
-
-Bound::~Bound() {
-  if (device::Buffer* b = spare_arena_.exchange(nullptr)) b->release();
 }
 
 void Bound::run(TensorRefs inputs, std::vector<TensorRef>& outputs) {
   // Few tensors live on the stack: this is the path of every eager op. For more of them the thread keeps memory: a step allocates nothing.
   constexpr size_t kFew = 16;
   void* few[2 * kFew];
-  thread_local std::vector<void*> many;
+  std::vector<void*> own;  // for more of them, where the thread keeps nothing any more
   const size_t n = inputs.size(), m = plan_.outputs.size();
   void** pointers = few;
   if (n + m > 2 * kFew) {
+    auto* kept = thread_kept<std::vector<void*>, Bound>();
+    std::vector<void*>& many = kept ? *kept : own;
     if (many.size() < n + m) many.resize(n + m);
     pointers = many.data();
   }
@@ -67,41 +78,48 @@ void Bound::run(TensorRefs inputs, std::vector<TensorRef>& outputs) {
         out.buffer = given.buffer;
         out.offset = given.offset;
       } else {  // somebody still looks at the old value
-        out.buffer = device_.allocate(output_bytes_[k]);
+        out.buffer = memory_.allocate(output_bytes_[k]);
         stream_->copy(out.buffer->data(), given.data(), output_bytes_[k]);
         pointers[j] = out.buffer->data();
       }
     } else {
-      out.buffer = device_.allocate(output_bytes_[k]);
+      out.buffer = memory_.allocate(output_bytes_[k]);
     }
     results[k] = out.data();
   }
-  if (plan_.arena_bytes == 0) return exec::run(plan_, *stream_, nullptr, pointers, results);
-
-  device::BufferRef arena;
-  if (device::Buffer* spare = spare_arena_.exchange(nullptr)) {
-    arena = device::BufferRef(spare);
-    spare->release();  // the reference that the slot held
-  } else {
-    arena = device_.allocate(plan_.arena_bytes);
-  }
-  exec::run(plan_, *stream_, arena->data(), pointers, results);
-  arena->retain();
-  if (device::Buffer* other = spare_arena_.exchange(arena.get())) other->release();
+  const Memory::Arena arena(memory_, plan_.arena_bytes);
+  exec::run(plan_, *stream_, arena.data(), pointers, results);
 }
 
-Executable::Executable(ir::Graph graph, device::Device& device, std::vector<int32_t> donations)
-    : graph_(std::move(graph)), device_(device), donations_(std::move(donations)), input_types_(graph_.input_types()) {}
+Executable::Executable(ir::Graph graph, Memory& memory, std::vector<int32_t> donations)
+    : graph_(std::move(graph)),
+      memory_(memory),
+      donations_(std::move(donations)),
+      input_types_(graph_.input_types()),
+      bound_({kMostPlans, kMostSteps}) {}
 
-Bound& Executable::bind(TensorRefs inputs) {
-  if (Bound* last = last_.load(std::memory_order_acquire); last && same_layouts(last->plan(), inputs)) return *last;
-  if (inputs.size() != input_types_.size()) user_error("call: ", inputs.size(), " tensors for ", input_types_.size(), " inputs");
+std::shared_ptr<Bound> Executable::find(size_t hash, TensorRefs inputs) {
   std::lock_guard lock(mutex_);
-  for (const auto& b : bound_)
-    if (same_layouts(b->plan(), inputs)) {
-      last_.store(b.get(), std::memory_order_release);
-      return *b;
-    }
+  const auto* found = bound_.find(hash, [&](const std::shared_ptr<Bound>& b) { return same_layouts(b->plan(), inputs); });
+  return found ? *found : nullptr;
+}
+
+std::shared_ptr<Bound> Executable::bind(TensorRefs inputs) {
+  {
+    std::lock_guard lock(mutex_);
+    if (const auto* last = bound_.newest(); last && same_layouts((*last)->plan(), inputs)) return *last;
+  }
+  const size_t hash = layouts_hash(inputs);
+  if (auto found = find(hash, inputs)) return found;
+  std::lock_guard planning(planning_);
+  if (auto found = find(hash, inputs)) return found;  // another thread has made it meanwhile
+  auto bound = std::make_shared<Bound>(planned(inputs), memory_);
+  std::lock_guard lock(mutex_);
+  return bound_.add(hash, bound->plan().steps.size() + 1, bound);
+}
+
+plan::Plan Executable::planned(TensorRefs inputs) const {
+  if (inputs.size() != input_types_.size()) user_error("call: ", inputs.size(), " tensors for ", input_types_.size(), " inputs");
   Bindings bindings;
   std::vector<codegen::Operand> layouts;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -110,19 +128,20 @@ Bound& Executable::bind(TensorRefs inputs) {
     unify(input_types_[i].dims, o.shape, bindings, cat("input ", i));
     layouts.push_back(o);
   }
-  plan::Plan p = plan::make_plan({graph_, device_, bindings, std::move(layouts), donations_});
+  plan::Plan p = plan::make_plan({graph_, memory_.device(), bindings, std::move(layouts), donations_});
   if (verify_plans()) plan::verify(p);
   if (log::enabled(log::Topic::Plan)) log::write(log::Topic::Plan, p.str());
-  bound_.push_back(std::make_unique<Bound>(std::move(p), device_));
-  last_.store(bound_.back().get(), std::memory_order_release);
-  return *bound_.back();
+  return p;
 }
-
-void Executable::run(TensorRefs inputs, std::vector<TensorRef>& outputs) { bind(inputs).run(inputs, outputs); }
 
 size_t Executable::plan_count() const {
   std::lock_guard lock(mutex_);
   return bound_.size();
+}
+
+void Executable::drop_plans() {
+  std::lock_guard lock(mutex_);
+  bound_.clear();
 }
 
 }  // namespace tandem::engine

@@ -8,6 +8,7 @@
 
 #include "base/log.hpp"
 #include "base/text.hpp"
+#include "exec/step_profile.hpp"
 
 namespace tandem::exec {
 namespace {
@@ -33,13 +34,14 @@ class Pointers {
 
 class Runner {
  public:
-  Runner(const Plan& p, device::Stream& s, void* arena, void* const* inputs, void* const* outputs)
-      : plan_(p), stream_(s), arena_(static_cast<char*>(arena)), inputs_(inputs), outputs_(outputs) {}
+  // `profile`: null where nobody looks.
+  Runner(const Plan& p, device::Stream& s, void* arena, void* const* inputs, void* const* outputs, StepProfile* profile)
+      : plan_(p), stream_(s), arena_(static_cast<char*>(arena)), inputs_(inputs), outputs_(outputs), profile_(profile) {}
 
   void run() {
     for (const Step& s : plan_.steps) {
       try {
-        if (log::enabled(log::Topic::Step))
+        if (profile_ && s.bodies.empty())
           timed_step(s);
         else
           step(s);
@@ -65,8 +67,7 @@ class Runner {
     const auto start = std::chrono::steady_clock::now();
     step(s);
     stream_.synchronize();
-    const double us = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
-    log::line(log::Topic::Step, us, " us ", s.label, s.program ? cat(" [", s.program->kernel_name(), "]") : "");
+    profile_->add(s, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
 
   void step(const Step& s) {
@@ -87,6 +88,10 @@ class Runner {
     stream_.launch(*s.program, {p.data(), s.scratch.bytes ? at(s.scratch) : nullptr});
   }
 
+  void run_body(const Plan& body, void* arena, void* const* inputs, void* const* outputs) const {
+    Runner(body, stream_, arena, inputs, outputs, profile_).run();
+  }
+
   int64_t read_index(const Slot& s) {
     int64_t wide = 0;
     int32_t narrow = 0;
@@ -102,7 +107,7 @@ class Runner {
     Pointers in(s.reads.size()), out(s.writes.size());
     for (size_t i = 1; i < s.reads.size(); ++i) in[i - 1] = at(s.reads[i]);
     for (size_t i = 0; i < s.writes.size(); ++i) out[i] = at(s.writes[i]);
-    exec::run(*s.bodies[b], stream_, s.scratch.bytes ? at(s.scratch) : nullptr, in.data(), out.data());
+    run_body(*s.bodies[b], s.scratch.bytes ? at(s.scratch) : nullptr, in.data(), out.data());
   }
 
   // Trips alternate between two sets of carries; which set holds the result is settled at the end.
@@ -119,12 +124,12 @@ class Runner {
     bool flipped = false;
     for (int64_t trip = 0; s.trips < 0 || trip < s.trips; ++trip) {
       void* condition = predicate;
-      exec::run(*s.bodies[0], stream_, arena, now.data(), &condition);
+      run_body(*s.bodies[0], arena, now.data(), &condition);
       bool again = false;
       stream_.download(&again, predicate, 1);
       stream_.synchronize();
       if (!again) break;
-      exec::run(*s.bodies[1], stream_, arena, now.data(), next.data());
+      run_body(*s.bodies[1], arena, now.data(), next.data());
       std::swap(now, next);
       flipped = !flipped;
     }
@@ -147,7 +152,7 @@ class Runner {
       }
       for (size_t i = carries; i < carries + sequences; ++i) in[i] = at(s.reads[i]) + row * (s.reads[i].bytes / trips);
       for (size_t i = carries; i < writes; ++i) out[i] = at(s.writes[i]) + row * (s.writes[i].bytes / trips);
-      exec::run(*s.bodies[0], stream_, s.scratch.bytes ? at(s.scratch) : nullptr, in.data(), out.data());
+      run_body(*s.bodies[0], s.scratch.bytes ? at(s.scratch) : nullptr, in.data(), out.data());
       flipped = !flipped;
     }
     if (flipped)
@@ -167,12 +172,16 @@ class Runner {
   char* arena_;
   void* const* inputs_;
   void* const* outputs_;
+  StepProfile* const profile_;
 };
 
 }  // namespace
 
 void run(const plan::Plan& plan, device::Stream& stream, void* arena, void* const* inputs, void* const* outputs) {
-  Runner(plan, stream, arena, inputs, outputs).run();
+  if (!log::enabled(log::Topic::Step)) return Runner(plan, stream, arena, inputs, outputs, nullptr).run();
+  StepProfile profile;
+  Runner(plan, stream, arena, inputs, outputs, &profile).run();
+  for (const std::string& line : profile.lines()) log::write(log::Topic::Step, line);
 }
 
 }  // namespace tandem::exec

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/half.hpp"
+#include "base/thread_kept.hpp"
 #include "frontend/memory.hpp"
 #include "frontend/tape_impl.hpp"
 #include "frontend/tensor_impl.hpp"
@@ -54,6 +55,11 @@ ir::Literal literal(const Operand& n, DType t, std::string_view what) {
   return is_int(t) ? ir::Literal::scalar_int(t, n.as_int()) : ir::Literal::scalar(t, n.as_float());
 }
 
+Tensor fresh_number(const Operand& n, DType t, std::string_view what) {
+  const ir::Literal value = literal(n, t, what);
+  return concrete(upload(value.bytes->data(), t, {}));
+}
+
 // Numbers that this thread used lately. Many ops use the same few, and each would be an allocation.
 class NumberCache {
  public:
@@ -61,10 +67,7 @@ class NumberCache {
     const uint64_t bits = n.kind() == Operand::Kind::Float ? std::bit_cast<uint64_t>(n.as_float()) : static_cast<uint64_t>(n.as_int());
     const uint64_t key = bits * 0x9e3779b97f4a7c15u + static_cast<uint64_t>(t) * 2 + (n.kind() == Operand::Kind::Float);
     Entry& e = entries_[(key >> 32) % kEntries];
-    if (!e.tensor.defined() || e.bits != bits || e.dtype != t || e.kind != n.kind()) {
-      const ir::Literal value = literal(n, t, what);
-      e = {bits, t, n.kind(), concrete(upload(value.bytes->data(), t, {}))};
-    }
+    if (!e.tensor.defined() || e.bits != bits || e.dtype != t || e.kind != n.kind()) e = {bits, t, n.kind(), fresh_number(n, t, what)};
     return e.tensor;
   }
 
@@ -79,9 +82,9 @@ class NumberCache {
   Entry entries_[kEntries];
 };
 
-NumberCache& numbers() {
-  thread_local NumberCache cache;
-  return cache;
+Tensor number_now(const Operand& n, DType t, std::string_view what) {
+  NumberCache* cache = thread_kept<NumberCache>();
+  return cache ? cache->get(n, t, what) : fresh_number(n, t, what);
 }
 
 // --- the lean way: nothing is traced or recorded, and nothing has to be converted --------------------------------------------------
@@ -129,17 +132,22 @@ struct Few {
       const bool is_lower =
           in[i]->kind() == Operand::Kind::Int ? is_int(t) || is_float(t) : in[i]->kind() == Operand::Kind::Float && is_float(t);
       if (!is_lower) return false;
-      held[i] = numbers().get(*in[i], t, op.name);
+      held[i] = number_now(*in[i], t, op.name);
       refs[i] = concrete_ref(held[i]);
     }
     return true;
   }
 };
 
-// Results of the engine, moved out at once; kept by the thread for its memory.
-std::vector<engine::TensorRef>& result_refs() {
-  thread_local std::vector<engine::TensorRef> refs;
-  return refs;
+// Runs an op on what was gathered. The engine's results are moved out at once, so the thread keeps the vector for its memory.
+Tensor run_few(const ir::OpDef& op, const ir::Attrs& attrs, const Few& few) {
+  std::vector<engine::TensorRef> own;
+  auto* kept = thread_kept<std::vector<engine::TensorRef>, Few>();
+  std::vector<engine::TensorRef>& out = kept ? *kept : own;
+  active_engine().eager(op, attrs, {few.refs, few.count}, out);
+  Tensor first = concrete(std::move(out.front()));
+  out.clear();
+  return first;
 }
 
 std::vector<Tensor> run_eager(const ir::OpDef& op, std::span<const Tensor> operands, const ir::Attrs& attrs) {
@@ -196,7 +204,7 @@ template <class E> [[noreturn]] void throw_at(const E& e, const Location& where)
 const ir::OpDef& row(std::string_view name) { return ops::table().at(name); }
 
 const ir::Attrs& no_attrs() {
-  static const ir::Attrs none;
+  static const auto& none = *new ir::Attrs;  // never destroyed: ops may be called while the program ends
   return none;
 }
 
@@ -217,7 +225,7 @@ Location location_of(std::span<const Operand* const> operands) {
 }
 
 Tensor number(const Operand& n, DType dtype, std::string_view what) {
-  if (!thread_state.tracer) return numbers().get(n, dtype, what);
+  if (!thread_state.tracer) return number_now(n, dtype, what);
   Tracer& t = *thread_state.tracer;
   return t.wrap(t.builder().constant(literal(n, dtype, what)));
 }
@@ -252,13 +260,8 @@ Tensor call(const ir::OpDef& op, std::span<const Operand* const> operands, const
   try {
     if (!thread_state.tracer && !thread_state.tape) [[likely]] {
       Few few;
-      if (few.gather(op, operands)) [[likely]] {
-        std::vector<engine::TensorRef>& out = result_refs();
-        active_engine().eager(op, attrs, {few.refs, few.count}, out);
-        Tensor first = concrete(std::move(out.front()));
-        out.clear();
-        return first;
-      }
+      if (few.gather(op, operands)) [[likely]]
+        return run_few(op, attrs, few);
     }
     if (!where) where = location_of(operands);
     return std::move(call_final(op, resolved(op, operands, where), attrs, where).front());

@@ -24,4 +24,6 @@ std::vector<DeviceDescription> devices() {
 
 DeviceDescription active_device() { return described(frontend::active_engine().device().info()); }
 
+void release_memory() { frontend::active_engine().trim(); }
+
 }  // namespace tandem

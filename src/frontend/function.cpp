@@ -5,6 +5,8 @@
 #include <atomic>
 #include <mutex>
 
+#include "base/lru_cache.hpp"
+#include "base/thread_kept.hpp"
 #include "frontend/apply.hpp"
 #include "frontend/memory.hpp"
 #include "frontend/tape_impl.hpp"
@@ -16,6 +18,9 @@
 namespace tandem {
 namespace frontend {
 namespace {
+
+// Of one function. Each is a graph with its plans.
+constexpr size_t kMostTraces = 256, kMostNodes = size_t{1} << 18;
 
 ir::TensorType type_of(const Spec& s) { return {s.dtype, s.dims}; }
 
@@ -121,9 +126,9 @@ class FunctionImpl {
 
   void call(std::span<const Tensor* const> arguments, std::vector<Tensor>& results) {
     if (thread_state.tracer) return inline_call(arguments, results);
-    Trace* last = last_.load(std::memory_order_acquire);
-    if (!last || !last->signature.matches(arguments)) last = &find(arguments);
-    run(*last, arguments, results);
+    std::shared_ptr<Trace> t = last();
+    if (!t || !t->signature.matches(arguments)) t = find_or_trace(arguments);
+    run(*t, arguments, results);
   }
 
   std::vector<Spec> result_specs(const std::vector<Spec>& arguments) {
@@ -136,7 +141,12 @@ class FunctionImpl {
   }
 
   size_t trace_count() const { return count_; }
-  const Trace* last() const { return last_.load(std::memory_order_acquire); }
+  // The one that was used last; null when there is none.
+  std::shared_ptr<Trace> last() const {
+    std::lock_guard guard(mutex_);
+    const auto* newest = traces_.newest();
+    return newest ? *newest : nullptr;
+  }
 
  private:
   // Called inside another trace: part of that. Its specs hold as far as extents are known.
@@ -151,22 +161,35 @@ class FunctionImpl {
     results = body_(in);
   }
 
-  Trace& find(std::span<const Tensor* const> arguments) {
+  // A function with specs has one trace, for all arguments.
+  size_t hash(std::span<const Tensor* const> arguments) const {
+    size_t h = 0;
+    if (!specs_)
+      for (const Tensor* a : arguments)
+        for (const int64_t extent : numbers_of(*a, options_.name).layout.shape) h = ir::hash_combine(h, static_cast<size_t>(extent));
+    return h;
+  }
+
+  std::shared_ptr<Trace> find(size_t hash, std::span<const Tensor* const> arguments) {
     std::lock_guard guard(mutex_);
-    for (const auto& t : traces_)
-      if (t->signature.matches(arguments)) {
-        last_.store(t.get(), std::memory_order_release);
-        return *t;
-      }
+    const auto* found = traces_.find(hash, [&](const std::shared_ptr<Trace>& t) { return t->signature.matches(arguments); });
+    return found ? *found : nullptr;
+  }
+
+  std::shared_ptr<Trace> find_or_trace(std::span<const Tensor* const> arguments) {
     std::vector<ir::TensorType> types;
     for (size_t i = 0; i < arguments.size(); ++i) {
       numbers_of(*arguments[i], cat(options_.name, ": argument ", i));
       types.push_back(frontend::type_of(*arguments[i]));
     }
+    const size_t h = hash(arguments);
+    if (auto found = find(h, arguments)) return found;
+    std::lock_guard tracing(tracing_);
+    if (auto found = find(h, arguments)) return found;  // another thread has made it meanwhile
     if (specs_) specs_->check(options_.name, arguments);
-    traces_.push_back(trace(specs_ ? *specs_ : Signature(std::move(types))));
-    last_.store(traces_.back().get(), std::memory_order_release);
-    return *traces_.back();
+    std::shared_ptr<Trace> made = trace(specs_ ? *specs_ : Signature(std::move(types)));
+    std::lock_guard guard(mutex_);
+    return traces_.add(h, made->graph->nodes.size() + 1, made);
   }
 
   std::vector<Tensor> traced_body(Tracer& tracer, const std::vector<ir::TensorType>& types) {
@@ -181,10 +204,10 @@ class FunctionImpl {
     return results;
   }
 
-  std::unique_ptr<Trace> trace(Signature signature) {
+  std::shared_ptr<Trace> trace(Signature signature) {
     Tracer tracer(options_.name, options_.precision);
     std::vector<Tensor> outputs = traced_body(tracer, signature.types());
-    auto t = std::make_unique<Trace>(Trace{std::move(signature)});
+    auto t = std::make_shared<Trace>(Trace{std::move(signature)});
     t->result_count = outputs.size();
     for (const Tensor& result : outputs) tracer.value_of(result);  // a tensor from outside may be a result: then it is an external too
     t->externals = tracer.externals();
@@ -223,19 +246,18 @@ class FunctionImpl {
   };
   class FrameScope {
    public:
-    FrameScope() { std::swap(frame, kept()); }
+    FrameScope() { exchange(); }
     ~FrameScope() {
       frame.clear();
-      std::swap(frame, kept());
+      exchange();
     }
     FrameScope(const FrameScope&) = delete;
     FrameScope& operator=(const FrameScope&) = delete;
     Frame frame;
 
    private:
-    static Frame& kept() {
-      thread_local Frame f;
-      return f;
+    void exchange() {
+      if (Frame* kept = thread_kept<Frame>()) std::swap(frame, *kept);
     }
   };
 
@@ -299,8 +321,10 @@ class FunctionImpl {
     return inputs;
   }
 
-  // With the lock held. The variable's tensor object is used again when nobody else has it.
+  // With the lock held. The variable's tensor object is used again when nobody else has it. What was assigned may be an argument as it
+  // is, in the caller's own memory: a variable has memory of its own.
   static void store(VariableImpl& v, engine::TensorRef value) {
+    if (is_borrowed(value)) value = dense_copy(value);
     if (v.value().impl()->is_unique())
       static_cast<ConcreteTensor*>(v.value().impl())->ref = std::move(value);
     else
@@ -310,9 +334,9 @@ class FunctionImpl {
   const FlatFunction body_;
   const FunctionOptions options_;
   std::optional<Signature> specs_;
-  std::mutex mutex_;  // held while tracing
-  std::vector<std::unique_ptr<Trace>> traces_;
-  std::atomic<Trace*> last_{nullptr};
+  std::recursive_mutex tracing_;  // held while tracing; the body may call this very function outside of the trace
+  mutable std::mutex mutex_;      // of traces_, held for a moment only
+  LruCache<std::shared_ptr<Trace>> traces_{{kMostTraces, kMostNodes}};
   std::atomic<size_t> count_{0};
 };
 
@@ -349,13 +373,13 @@ size_t FlatCallable::trace_count() const { return impl_of(impl_).trace_count(); 
 std::vector<Spec> FlatCallable::result_specs(const std::vector<Spec>& arguments) const { return impl_of(impl_).result_specs(arguments); }
 
 std::string FlatCallable::graph_str() const {
-  const auto* last = impl_of(impl_).last();
+  const auto last = impl_of(impl_).last();
   return last ? ir::print(*last->graph) : "";
 }
 
 std::vector<Variable> FlatCallable::variables() const {
   std::vector<Variable> all;
-  if (const auto* last = impl_of(impl_).last())
+  if (const auto last = impl_of(impl_).last())
     for (const size_t i : last->locked) all.push_back(last->externals[i].variable);
   return all;
 }

@@ -5,6 +5,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/lru_cache.hpp"
+#include "base/thread_kept.hpp"
 #include "frontend/apply.hpp"
 #include "frontend/memory.hpp"
 #include "frontend/tensor_impl.hpp"
@@ -256,29 +258,31 @@ GradientPlan make_plan(const GradientRequest& r, std::span<const TapeEntry* cons
 // Plans of this thread's eager gradients. A training loop asks for the same one at every step.
 class PlanCache {
  public:
-  const GradientPlan* find(const Key& key) const {
-    for (auto [at, end] = plans_.equal_range(key.hash()); at != end; ++at)
-      if (at->second.key == key) return &at->second.plan;
-    return nullptr;
+  std::shared_ptr<const GradientPlan> find(const Key& key) {
+    if (const uint64_t present = engine::Engine::trim_count(); trims_ != present) {
+      trims_ = present;
+      plans_.clear();
+    }
+    const Kept* found = plans_.find(key.hash(), [&](const Kept& k) { return k.key == key; });
+    return found ? found->plan : nullptr;
   }
-  const GradientPlan& add(Key key, std::span<const TapeEntry* const> entries, GradientPlan plan) {
-    if (plans_.size() >= kMost) plans_.clear();
+  void add(Key key, std::span<const TapeEntry* const> entries, std::shared_ptr<const GradientPlan> plan) {
+    const size_t hash = key.hash(), weight = 1 + (plan->graph ? plan->graph->nodes.size() : 0);
     Kept kept{std::move(key), {}, std::move(plan)};
     for (const TapeEntry* e : entries)
       if (e->graph) kept.graphs.push_back(e->graph);
-    const size_t hash = kept.key.hash();
     kept.key.forget_tensors();
-    return plans_.emplace(hash, std::move(kept))->second.plan;
+    plans_.add(hash, weight, std::move(kept));
   }
 
  private:
-  static constexpr size_t kMost = 256;  // a program whose shapes always change must not fill the memory
   struct Kept {
     Key key;
     std::vector<ir::GraphRef> graphs;  // alive, so that their addresses in the key stay theirs
-    GradientPlan plan;
+    std::shared_ptr<const GradientPlan> plan;
   };
-  std::unordered_multimap<size_t, Kept> plans_;
+  LruCache<Kept> plans_{{256, size_t{1} << 18}};  // by nodes: a program whose shapes always change must not fill the memory
+  uint64_t trims_ = 0;
 };
 
 std::vector<Tensor> run_eager(const GradientPlan& plan, const std::vector<Tensor>& inputs, Location where) {
@@ -296,23 +300,23 @@ std::vector<Tensor> run_gradient(const GradientRequest& r) {
   const auto bind = [&](const GradientPlan& plan) {
     for (const size_t n : plan.inputs) inputs.push_back(key.tensor(n));
   };
-  GradientPlan fresh;
-  const GradientPlan* plan = &fresh;
+  std::shared_ptr<const GradientPlan> plan;
   if (Tracer* tracer = thread_state.tracer) {
-    fresh = make_plan(r, entries, key);
-    bind(fresh);
-    if (fresh.graph)
-      results = TapeImpl::any_records() ? run_traced(*fresh.graph, inputs) : tracer->inlined(*fresh.graph, inputs, r.location);
+    plan = std::make_shared<const GradientPlan>(make_plan(r, entries, key));
+    bind(*plan);
+    if (plan->graph)
+      results = TapeImpl::any_records() ? run_traced(*plan->graph, inputs) : tracer->inlined(*plan->graph, inputs, r.location);
   } else {
-    thread_local PlanCache cache;
-    plan = cache.find(key);
-    if (!plan) {
-      fresh = make_plan(r, entries, key);
-      if (fresh.graph) fresh.executable = active_engine().compile(*fresh.graph);
-      bind(fresh);
-      plan = &cache.add(std::move(key), entries, std::move(fresh));
-    } else {
+    PlanCache* cache = thread_kept<PlanCache>();
+    if (cache) plan = cache->find(key);
+    if (plan) {
       bind(*plan);
+    } else {
+      GradientPlan fresh = make_plan(r, entries, key);
+      if (fresh.graph) fresh.executable = active_engine().compile(*fresh.graph);
+      plan = std::make_shared<const GradientPlan>(std::move(fresh));
+      bind(*plan);
+      if (cache) cache->add(std::move(key), entries, plan);
     }
     if (plan->graph) results = run_eager(*plan, inputs, r.location);
   }

@@ -88,7 +88,7 @@ std::pair<int64_t, int64_t> reach(const Shape& shape, const Strides& strides) {
 }  // namespace
 
 engine::TensorRef allocate(DType dtype, const Shape& shape) {
-  return {active_engine().device().allocate(byte_size(shape, dtype)), codegen::Operand::dense(dtype, shape), 0};
+  return {active_engine().allocate(byte_size(shape, dtype)), codegen::Operand::dense(dtype, shape), 0};
 }
 
 engine::TensorRef upload(const void* data, DType dtype, const Shape& shape) {

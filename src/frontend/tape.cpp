@@ -2,7 +2,9 @@
 #include <tandem/tape.hpp>
 
 #include <algorithm>
+#include <utility>
 
+#include "base/thread_kept.hpp"
 #include "frontend/apply.hpp"
 #include "frontend/gradient.hpp"
 #include "frontend/tape_impl.hpp"
@@ -28,26 +30,49 @@ void check_gradients_given(std::span<const Tensor> targets, const std::vector<Te
 
 // --- recording -------------------------------------------------------------------------------------------------------------------
 
-TapeImpl::TapeImpl(const TapeOptions& options)
-    : options_(options), tracer_(present_tracer()), thread_(&thread_state), outer_(thread_state.tape), linked_(true) {
-  thread_->tape = this;
+// When the thread ends, its list lets go of what other threads still hold.
+struct TapeImpl::ListEnd {
+  ~ListEnd() {
+    for (TapeImpl* t = std::exchange(thread_state.tape, nullptr); t;) {
+      TapeImpl* next = t->outer_;
+      std::exchange(t->self_, nullptr).reset();
+      t = next;
+    }
+  }
+};
+
+TapeImpl::TapeImpl(const TapeOptions& options) : options_(options), tracer_(present_tracer()) {}
+
+std::shared_ptr<TapeImpl> TapeImpl::start(const TapeOptions& options) {
+  thread_kept<ListEnd>();
+  auto tape = std::make_shared<TapeImpl>(options);
+  tape->self_ = tape;
+  tape->outer_ = first();
+  thread_state.tape = tape.get();
+  return tape;
 }
 
-TapeImpl::~TapeImpl() { stop(); }
-
 void TapeImpl::stop() {
-  if (!std::exchange(linked_, false)) return;
-  for (TapeImpl** at = &thread_->tape; *at; at = &(*at)->outer_)
-    if (*at == this) {
-      *at = outer_;
-      return;
+  stopped_.store(true, std::memory_order_release);
+  first();
+}
+
+TapeImpl* TapeImpl::first() {
+  for (TapeImpl** at = &thread_state.tape; *at;) {
+    if (!(*at)->stopped_.load(std::memory_order_acquire)) {
+      at = &(*at)->outer_;
+      continue;
     }
+    const std::shared_ptr<TapeImpl> removed = std::move((*at)->self_);  // may be its last owner
+    *at = removed->outer_;
+  }
+  return thread_state.tape;
 }
 
 bool TapeImpl::is_recording() const { return paused == 0 && tracer_ == present_tracer(); }
 
 bool TapeImpl::any_records() {
-  for (const TapeImpl* t = thread_state.tape; t; t = t->outer_)
+  for (const TapeImpl* t = first(); t; t = t->outer_)
     if (t->is_recording()) return true;
   return false;
 }
@@ -64,7 +89,7 @@ void TapeImpl::watch(const Variable& v, const Tensor& value) {
 }
 
 void TapeImpl::watch_read(const Variable& v, const Tensor& value) {
-  for (TapeImpl* t = thread_state.tape; t; t = t->outer_)
+  for (TapeImpl* t = first(); t; t = t->outer_)
     if (t->options_.watch_variables && t->is_recording()) t->watch(v, value);
 }
 
@@ -80,13 +105,13 @@ void TapeImpl::record(TapeEntry entry) {
 
 void TapeImpl::record_op(const ir::OpDef& op, std::span<const Tensor> inputs, std::span<const Tensor> outputs, const ir::Attrs& attrs,
                          Location where) {
-  for (TapeImpl* t = thread_state.tape; t; t = t->outer_)
+  for (TapeImpl* t = first(); t; t = t->outer_)
     if (t->is_recording() && t->follows(inputs))
       t->record({&op, nullptr, attrs, {inputs.begin(), inputs.end()}, {outputs.begin(), outputs.end()}, where});
 }
 
 void TapeImpl::record_graph(const ir::GraphRef& graph, std::span<const Tensor> inputs, std::span<const Tensor> outputs, Location where) {
-  for (TapeImpl* t = thread_state.tape; t; t = t->outer_)
+  for (TapeImpl* t = first(); t; t = t->outer_)
     if (t->is_recording() && t->follows(inputs))
       t->record({nullptr, graph, {}, {inputs.begin(), inputs.end()}, {outputs.begin(), outputs.end()}, where});
 }
@@ -147,10 +172,17 @@ std::vector<Tensor> TapeImpl::gradients(std::span<const Tensor> targets, std::sp
 
 using namespace frontend;
 
-Tape::Tape(const TapeOptions& options) : impl_(std::make_shared<TapeImpl>(options)) {}
-Tape::~Tape() = default;
+Tape::Tape(const TapeOptions& options) : impl_(TapeImpl::start(options)) {}
+Tape::~Tape() {
+  if (impl_) impl_->stop();
+}
 Tape::Tape(Tape&&) noexcept = default;
-Tape& Tape::operator=(Tape&&) noexcept = default;
+Tape& Tape::operator=(Tape&& other) noexcept {
+  if (this == &other) return *this;
+  if (impl_) impl_->stop();
+  impl_ = std::move(other.impl_);
+  return *this;
+}
 
 void Tape::watch(const Tensor& t, Where where) try { impl_->watch(t); } catch (const Error&) {
   rethrow_at(Location::of(where));

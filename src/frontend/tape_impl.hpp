@@ -1,6 +1,7 @@
 // What a tape remembers: for each recorded call its operands and results, as tensors. Nothing of a graph is built until a gradient is
 // asked for, so recording stays cheap, and it is the same whether tensors have numbers or are traced.
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -27,10 +28,12 @@ struct TapeEntry {
   Location location;
 };
 
+// A thread's tapes are a list that only that thread walks and changes. The list owns them too: one that stops is marked, from whatever
+// thread, and leaves the list when its own thread looks at it next, or ends.
 class TapeImpl {
  public:
+  static std::shared_ptr<TapeImpl> start(const TapeOptions& options);  // it records from now on
   explicit TapeImpl(const TapeOptions& options);
-  ~TapeImpl();
   TapeImpl(const TapeImpl&) = delete;
   TapeImpl& operator=(const TapeImpl&) = delete;
 
@@ -45,6 +48,7 @@ class TapeImpl {
   static void record_graph(const ir::GraphRef& graph, std::span<const Tensor> inputs, std::span<const Tensor> outputs, Location where);
   static void watch_read(const Variable& v, const Tensor& value);
   static bool any_records();
+  void stop();
 
   int paused = 0;
 
@@ -52,15 +56,17 @@ class TapeImpl {
   bool is_recording() const;
   bool follows(std::span<const Tensor> inputs) const;
   void record(TapeEntry entry);
-  void stop();
+  static TapeImpl* first();  // of this thread's list, after those that have stopped were taken out
+  struct ListEnd;
   // The variables' watched values in place of the variables, and for each source how many there are.
   std::vector<Tensor> flattened(std::span<const Source> sources, std::vector<size_t>& counts) const;
 
   const TapeOptions options_;
-  const uint64_t tracer_;  // the trace it belongs to, 0: none
-  ThreadState* const thread_;
-  TapeImpl* outer_ = nullptr;
-  bool linked_ = false, used_ = false;
+  const uint64_t tracer_;           // the trace it belongs to, 0: none
+  std::shared_ptr<TapeImpl> self_;  // while it is in its thread's list
+  TapeImpl* outer_ = nullptr;       // the next one there
+  std::atomic<bool> stopped_{false};
+  bool used_ = false;
   std::vector<TapeEntry> entries_;
   std::vector<Tensor> watched_;                                  // keeps their addresses theirs
   std::unordered_set<const TensorImpl*> followed_;               // watched or computed from something watched

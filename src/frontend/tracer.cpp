@@ -11,8 +11,12 @@ namespace tandem::frontend {
 constinit thread_local ThreadState thread_state;
 
 namespace {
+
 std::atomic<uint64_t> tracers{0};
-}
+// Graphs inside of graphs are walked by recursion, here and in every pass; a thread's stack bounds how deep.
+constexpr int kDeepest = 200;
+
+}  // namespace
 
 const void* Tracer::External::key() const {
   return variable.defined() ? static_cast<const void*>(variable.impl().get()) : static_cast<const void*>(outer.impl());
@@ -21,7 +25,16 @@ const void* Tracer::External::key() const {
 Tracer::Tracer(std::string name) : Tracer(std::move(name), thread_state.tracer ? thread_state.tracer->precision_ : Precision::Float32) {}
 
 Tracer::Tracer(std::string name, Precision precision)
-    : id_(++tracers), parent_(thread_state.tracer), name_(std::move(name)), precision_(precision), builder_(ops::table()) {}
+    : id_(++tracers),
+      parent_(thread_state.tracer),
+      depth_(parent_ ? parent_->depth_ + 1 : 0),
+      name_(std::move(name)),
+      precision_(precision),
+      builder_(ops::table()) {
+  if (depth_ > kDeepest)
+    user_error(name_, ": branches and loops are nested ", depth_, " deep, the most is ", kDeepest,
+               "\n  hint: a loop instead of recursion, or switch_case instead of one condition inside the other");
+}
 
 Tensor Tracer::parameter(const ir::TensorType& type, const std::string& name) {
   TANDEM_CHECK(externals_.empty(), "parameters come first");

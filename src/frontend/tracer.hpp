@@ -58,6 +58,7 @@ class Tracer {
 
   const uint64_t id_;
   Tracer* const parent_;
+  const int depth_;  // how many it is inside of
   const std::string name_;
   const Precision precision_;
   ir::Builder builder_;

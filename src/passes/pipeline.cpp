@@ -1,5 +1,6 @@
 #include "passes/pipeline.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <filesystem>
@@ -13,11 +14,19 @@
 namespace tandem::passes {
 namespace {
 
-// Names in TANDEM_DISABLE_PASS, separated by commas.
-bool disabled(std::string_view pass) {
-  const std::string list = cat(",", env::get("TANDEM_DISABLE_PASS"), ",");
-  return list.find(cat(",", pass, ",")) != std::string::npos;
-}
+// What TANDEM_DISABLE_PASS may name: the steps that can be left out, and that composites are kept.
+constexpr std::string_view kOptional[] = {"fold", "simplify", "cse", "loops", "stack", "layout", "shapes", "dce", "fuse", "keep"};
+
+class Disabled {
+ public:
+  bool has(std::string_view name) const {
+    TANDEM_CHECK(std::ranges::find(kOptional, name) != std::end(kOptional), name, " is not in the list of what can be left out");
+    return std::ranges::find(names_, name) != names_.end();
+  }
+
+ private:
+  const std::vector<std::string> names_ = env::get_names("TANDEM_DISABLE_PASS", kOptional);
+};
 
 void dump(int graph, int step, std::string_view pass, const ir::Graph& g) {
   const std::string folder = env::get("TANDEM_DUMP");
@@ -31,14 +40,15 @@ void dump(int graph, int step, std::string_view pass, const ir::Graph& g) {
 
 class Pipeline {
  public:
-  Pipeline(const ir::OpTable& table, const ir::Graph& g, const ir::KeepsFn& keeps) : table_(table), graph_(g), keeps_(keeps) {
+  Pipeline(const ir::OpTable& table, const ir::Graph& g, const ir::KeepsFn& keeps, const Disabled& disabled)
+      : table_(table), graph_(g), keeps_(keeps), disabled_(disabled) {
     static std::atomic<int> count{0};
     number_ = count++;
     dump(number_, step_, "traced", graph_);
   }
   template <class F> Pipeline& step(std::string_view name, ir::Stage stage, F pass, bool optional = true) {
     ++step_;
-    if (optional && disabled(name)) return *this;
+    if (optional && disabled_.has(name)) return *this;
     const auto start = std::chrono::steady_clock::now();
     ir::Graph after = pass(graph_);
     const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
@@ -65,6 +75,7 @@ class Pipeline {
   const ir::OpTable& table_;
   ir::Graph graph_;
   const ir::KeepsFn& keeps_;
+  const Disabled& disabled_;
   int number_ = 0, step_ = 0;
 };
 
@@ -76,11 +87,12 @@ class Pipeline {
 // that arrange what it makes; `stack` compares operands, so it comes when equal ones are one and have their types. `dce` sees what all of
 // them left behind, and `fuse` what is left to compute.
 ir::Graph run_pipeline(const ir::OpTable& table, const ir::Graph& graph, const ir::KeepsFn& keeps, Precision precision) {
-  const ir::KeepsFn kept = disabled("keep") ? ir::KeepsFn() : keeps;
+  const Disabled disabled;
+  const ir::KeepsFn kept = disabled.has("keep") ? ir::KeepsFn() : keeps;
   const auto pass = [&](ir::Graph (*f)(const ir::OpTable&, const ir::Graph&)) {
     return [&, f](const ir::Graph& g) { return f(table, g); };
   };
-  Pipeline p(table, graph, kept);
+  Pipeline p(table, graph, kept, disabled);
   p.step(
        "expand", ir::Stage::Expanded, [&](const ir::Graph& g) { return expand(table, g, kept); }, /*optional=*/false)
       .step("fold", ir::Stage::Expanded, pass(fold))

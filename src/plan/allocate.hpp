@@ -14,8 +14,9 @@ struct Lifetime {
   size_t bytes = 0;
 };
 
-// For those who must fit. A step is one look at one block in one section of time; two hundred million take about a second.
-inline constexpr int64_t kThoroughEffort = 10'000'000'000;
+// For those who must fit: two seconds of search, and more for more blocks (sixty thousand: some ten seconds). A step is one look at one
+// block or section of time; two hundred million take about a second.
+constexpr int64_t thorough_effort(size_t blocks) { return 400'000'000 + 20'000 * static_cast<int64_t>(blocks); }
 
 struct AllocateOptions {
   size_t alignment = 64;  // every offset is a multiple of it, and every block takes a multiple of it

@@ -222,6 +222,7 @@ class Search {
   // What is known of every section of the part. False, with conflict_ set, when one of them is too full.
   bool survey() {
     const int32_t first = block(part_.head).first;
+    steps_ += part_.end - first;
     for (int32_t s = first; s < part_.end; ++s) {
       Section& section = section_at(s);
       section.level = kNever;

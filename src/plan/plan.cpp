@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 
+#include "base/log.hpp"
 #include "base/text.hpp"
 #include "codegen/view.hpp"
 #include "ops/table.hpp"
@@ -250,6 +251,7 @@ class Planner {
     s.program = request_.device.load(kernel);
     s.label = label(n);
     s.location = n.location;
+    if (log::enabled(log::Topic::Step)) s.cost = codegen::cost_of(kernel);
     Draft d;
     for (Value v : n.inputs) d.reads.push_back(strided_ok ? read(v) : read_dense(v));
     if (const size_t bytes = s.program->scratch_bytes(); bytes) d.scratch = scratch(bytes);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/cost.hpp"
 #include "device/device.hpp"
 #include "ir/graph.hpp"
 
@@ -42,6 +43,7 @@ struct Step {
   std::vector<Slot> other_carries;  // While, Scan: the second set that trips alternate with
   std::vector<bool> in_place;       // one a read: a write may take exactly its place. Empty: none
   std::string label;                // "matmul float32[32,10]", for messages and profiles
+  codegen::Cost cost;               // counted only where somebody looks (TANDEM_LOG=step)
   Location location;
 };
 

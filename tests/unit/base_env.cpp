@@ -77,18 +77,31 @@ TEST(Env, UnknownNameIsOurBug) { EXPECT_THROW(get("TANDEM_NO_SUCH"), InternalErr
 
 TEST(Env, WholeNumbers) {
   Scoped threads("TANDEM_THREADS", nullptr);
-  EXPECT_EQ(get_int("TANDEM_THREADS"), 0);
+  EXPECT_EQ(get_count("TANDEM_THREADS", 64), 0);
   setenv("TANDEM_THREADS", "12", 1);
-  EXPECT_EQ(get_int("TANDEM_THREADS"), 12);
-  setenv("TANDEM_THREADS", "-1", 1);
-  EXPECT_EQ(get_int("TANDEM_THREADS"), -1);
-  const auto ask = +[] { get_int("TANDEM_THREADS"); };
+  EXPECT_EQ(get_count("TANDEM_THREADS", 64), 12);
+  const auto ask = +[] { get_count("TANDEM_THREADS", 64); };
   setenv("TANDEM_THREADS", "2x", 1);
   EXPECT_EQ(error_text(ask), "TANDEM_THREADS: \"2x\" is not a whole number");
   setenv("TANDEM_THREADS", "", 1);
   EXPECT_EQ(error_text(ask), "TANDEM_THREADS: \"\" is not a whole number");
   setenv("TANDEM_THREADS", "99999999999999999999", 1);
   EXPECT_EQ(error_text(ask), "TANDEM_THREADS: \"99999999999999999999\" does not fit in 64 bits");
+  setenv("TANDEM_THREADS", "-1", 1);
+  EXPECT_EQ(error_text(ask), "TANDEM_THREADS: \"-1\" is not from 0 to 64");
+  setenv("TANDEM_THREADS", "65", 1);
+  EXPECT_EQ(error_text(ask), "TANDEM_THREADS: \"65\" is not from 0 to 64");
+}
+
+TEST(Env, NamesOfAList) {
+  static constexpr std::string_view known[] = {"cse", "fold", "fuse"};
+  Scoped passes("TANDEM_DISABLE_PASS", nullptr);
+  EXPECT_TRUE(get_names("TANDEM_DISABLE_PASS", known).empty());
+  setenv("TANDEM_DISABLE_PASS", ",fuse,,cse,", 1);
+  EXPECT_EQ(get_names("TANDEM_DISABLE_PASS", known), (std::vector<std::string>{"fuse", "cse"}));
+  setenv("TANDEM_DISABLE_PASS", "fuse,csee", 1);
+  EXPECT_EQ(error_text([] { get_names("TANDEM_DISABLE_PASS", known); }),
+            "TANDEM_DISABLE_PASS: there is no \"csee\"; there are cse, fold, fuse");
 }
 
 TEST(Env, Flags) {

@@ -1,15 +1,12 @@
-#include "cost.hpp"
+#include "codegen/cost.hpp"
 
 #include <algorithm>
 #include <map>
 #include <unordered_set>
 
-namespace tandem::null {
+namespace tandem::codegen {
 namespace {
 
-using codegen::Kernel;
-using codegen::LoopKernel;
-using codegen::Operand;
 using ir::Prim;
 using ir::Scalar;
 
@@ -91,4 +88,4 @@ Cost cost_of(const Kernel& kernel) {
   return cost;
 }
 
-}  // namespace tandem::null
+}  // namespace tandem::codegen

@@ -2,7 +2,7 @@
 #pragma once
 #include "codegen/kernel.hpp"
 
-namespace tandem::null {
+namespace tandem::codegen {
 
 struct Cost {
   double flops = 0;  // primitives on values; addresses are not counted
@@ -10,4 +10,4 @@ struct Cost {
 };
 Cost cost_of(const codegen::Kernel& kernel);
 
-}  // namespace tandem::null
+}  // namespace tandem::codegen
