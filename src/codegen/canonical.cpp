@@ -1,5 +1,6 @@
 // Turns loops with bound extents into the canonical form that code is generated from and cached by.
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <optional>
 #include <unordered_map>
@@ -207,6 +208,14 @@ class Canonicalizer {
   }
   Scalar number(int64_t v) { return v >= -1 && v <= 1 ? ir::constant_int(DType::I64, v) : parameter(v); }
 
+  // Code that differs only in a number that the program chose is compiled once. Those that instructions know of stay what they are.
+  Scalar constant(const Scalar& s) {
+    const bool is_single = s->dtype == DType::F32;
+    if (s->index != 1 || (!is_single && s->dtype != DType::F64)) return s;
+    if (const double v = std::abs(ir::constant_value(*s)); v == 0 || v == 1) return s;
+    return ir::bitcast(ir::cast(parameter(static_cast<int64_t>(s->bits)), is_single ? DType::U32 : DType::U64), s->dtype);
+  }
+
   Scalar moved_axis(const Scalar& s) {
     const int a = new_axis_[static_cast<size_t>(s->index)];
     return a < 0 ? ir::constant_int(DType::I64, 0) : ir::axis(a);
@@ -225,7 +234,7 @@ class Canonicalizer {
     } else if (s->prim == Prim::Extent) {
       r = in_index ? number(s->dim.eval(bindings_)) : parameter(s->dim.eval(bindings_));
     } else if (s->prim == Prim::Const) {
-      r = in_index && s->dtype == DType::I64 ? number(static_cast<int64_t>(s->bits)) : s;
+      r = in_index && s->dtype == DType::I64 ? number(static_cast<int64_t>(s->bits)) : in_index ? s : constant(s);
     } else if (s->prim == Prim::Load) {
       r = transform_load(s);
     } else if (s->in.empty()) {

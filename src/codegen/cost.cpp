@@ -32,12 +32,23 @@ struct Count {
   void add(std::span<const Scalar> roots, double times) {
     for (const Scalar& s : ir::post_order(roots)) {
       if (addresses_.contains(s.get())) continue;
+      if (is_free(s)) continue;
       if (s->prim == Prim::Load) {
         read_bytes[s->index] += times * static_cast<double>(size_of(s->dtype));
-      } else if (!s->in.empty()) {
+      } else {
         flops += times * (s->prim == Prim::Fma ? 2 : 1);
       }
     }
+  }
+  // A leaf that is no load, or made of numbers alone and so computed once. Operands are asked before their users.
+  bool is_free(const Scalar& s) {
+    if (s->in.empty()) {
+      if (s->prim == Prim::Const || s->prim == Prim::Extent) numbers_.insert(s.get());
+      return s->prim != Prim::Load;
+    }
+    const bool is = s->prim != Prim::Load && std::ranges::all_of(s->in, [&](const Scalar& x) { return numbers_.contains(x.get()); });
+    if (is) numbers_.insert(s.get());
+    return is;
   }
   // Marks what only computes addresses and guards.
   void find_addresses(std::span<const Scalar> roots) {
@@ -50,7 +61,7 @@ struct Count {
   }
 
  private:
-  std::unordered_set<const ir::ScalarNode*> addresses_;
+  std::unordered_set<const ir::ScalarNode*> addresses_, numbers_;
 };
 
 Count count_stage(const LoopKernel& k) {

@@ -9,8 +9,8 @@ namespace tandem::engine {
 namespace {
 
 // A program that never repeats a shape must not fill the memory. An eager op takes some ten kilobytes, a node of a graph about one.
-constexpr LruLimits kEagerLimits{4096, 4096};
-constexpr LruLimits kCompiledLimits{512, size_t{1} << 18};
+constexpr LruLimits kEagerLimits{2048, 2048};
+constexpr LruLimits kCompiledLimits{256, size_t{1} << 18};
 constexpr size_t kFrontEntries = 256;  // power of two
 
 size_t mix(size_t h, uint64_t x) { return (h ^ x) * 0x9e3779b97f4a7c15ULL ^ (h >> 29); }

@@ -71,6 +71,7 @@ class Engine {
  public:
   explicit Engine(device::Device& device);
   device::Device& device() { return memory_.device(); }
+  Memory& memory() { return memory_; }
   device::BufferRef allocate(size_t bytes) { return memory_.allocate(bytes); }
 
   // Passes, then an executable. The same graph gives the same executable (kept by structure).

@@ -168,7 +168,7 @@ Scalar Composer::at(Value v, const std::vector<Scalar>& index, const Scalar& gua
     TANDEM_CHECK(literal.bytes->size() == size_of(t), "a constant of more than one element inside a fused body");
     uint64_t bits = 0;
     std::copy_n(literal.bytes->data(), literal.bytes->size(), reinterpret_cast<std::byte*>(&bits));
-    return constant_bits(t, bits);
+    return program_constant(t, bits);
   }
   Key key{v, {}};
   for (const Scalar& i : index) key.second.push_back(i.get());

@@ -383,6 +383,11 @@ Scalar constant_bits(DType t, uint64_t bits) {
   return node({.prim = Prim::Const, .dtype = t, .bits = width < 64 ? bits & ((uint64_t{1} << width) - 1) : bits});
 }
 
+Scalar program_constant(DType t, uint64_t bits) {
+  const Scalar plain = constant_bits(t, bits);
+  return node({.prim = Prim::Const, .dtype = t, .index = 1, .bits = plain->bits});
+}
+
 double constant_value(const ScalarNode& n) {
   TANDEM_CHECK(n.prim == Prim::Const, "the value of ", n.prim);
   switch (n.dtype) {

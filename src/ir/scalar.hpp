@@ -112,7 +112,7 @@ struct ScalarNode {
   Prim prim;
   DType dtype;
   bool guarded = false;  // Load only
-  int32_t index = 0;     // Arg, Load, Axis, Acc, Right: which
+  int32_t index = 0;     // Arg, Load, Axis, Acc, Right: which; Const: 1 if it is a program's number and not a formula's
   uint64_t bits = 0;     // Const: the value's own bits, zero-extended
   Dim dim;               // Extent
   std::vector<Scalar> in;
@@ -123,6 +123,8 @@ struct ScalarNode {
 Scalar constant(DType t, double value);       // saturates like Cast; use constant_int for 64-bit integers beyond 2^53
 Scalar constant_int(DType t, int64_t value);  // wraps like Cast: constant_int(U32, -1) has all bits set
 Scalar constant_bits(DType t, uint64_t bits);
+// A number that a program chose, of which there may be any number: code takes it as a parameter where that costs nothing.
+Scalar program_constant(DType t, uint64_t bits);
 // The value of a Const node: as a double (64-bit integers are rounded), and of an integer or bool exactly (u64 as its bits).
 double constant_value(const ScalarNode& n);
 int64_t constant_int_value(const ScalarNode& n);

@@ -180,8 +180,8 @@ TEST(Lifetimes, AThousandShapesTakeNoMoreThanAFewHundred) {
     if (n == 600) heap = heap_bytes(), resident = resident_bytes();
   }
   // 400 sizes more than when all caches were full.
-  EXPECT_LT(heap_bytes(), heap + (size_t{12} << 20));
-  EXPECT_LT(resident_bytes(), resident + (size_t{24} << 20));
+  EXPECT_LT(heap_bytes(), heap + (size_t{4} << 20));
+  EXPECT_LT(resident_bytes(), resident + (size_t{16} << 20));
 }
 
 void run_within_a_limit() {
@@ -191,15 +191,15 @@ void run_within_a_limit() {
   std::ifstream statm("/proc/self/statm");
   size_t pages = 0;
   statm >> pages;
-  const size_t limit = pages * static_cast<size_t>(sysconf(_SC_PAGESIZE)) + (size_t{700} << 20);
+  const size_t limit = pages * static_cast<size_t>(sysconf(_SC_PAGESIZE)) + (size_t{140} << 20);
   const rlimit as{limit, limit};
   setrlimit(RLIMIT_AS, &as);
   // Each round leaves an arena behind that the next, of another size, has no room beside.
-  for (int64_t n = 60; n < 160; n += 20) twice(Tensor::ones({mebibytes(n) / 64, 64}));
-  const Tensor large = Tensor::ones({mebibytes(400)});
+  for (int64_t n = 12; n <= 28; n += 4) twice(Tensor::ones({mebibytes(n) / 64, 64}));
+  const Tensor large = Tensor::ones({mebibytes(80)});
   bool refused = false;
   try {
-    const Tensor too_large = Tensor::ones({mebibytes(600)});
+    const Tensor too_large = Tensor::ones({mebibytes(120)});
   } catch (const ResourceError&) {
     refused = true;
   }
