@@ -194,9 +194,8 @@ std::vector<Tensor> resolved(const ir::OpDef& op, std::span<const Operand* const
 
 template <class E> [[noreturn]] void throw_at(const E& e, const Location& where) {
   std::string text = e.what();
-  if (where.line != 0 && text.find("\n  at ") == std::string::npos)
-    text.insert(std::min(text.find("\n  hint:"), text.size()), cat("\n  at ", where));
-  throw E(text);
+  if (where.line == 0 || text.find("\n  at ") != std::string::npos) throw;
+  throw E(text.insert(std::min(text.find("\n  hint:"), text.size()), cat("\n  at ", where)));
 }
 
 }  // namespace
@@ -212,9 +211,9 @@ void rethrow_at(const Location& where) {
   try {
     throw;
   } catch (const UserError& e) {
-    throw_at(e, where);
+    throw_at(e, named_line(where));
   } catch (const ResourceError& e) {
-    throw_at(e, where);
+    throw_at(e, named_line(where));
   }
 }
 
@@ -250,6 +249,7 @@ Tensor cast_to(const Tensor& t, DType to, Location where) {
 }
 
 std::vector<Tensor> call_final(const ir::OpDef& op, std::span<const Tensor> operands, const ir::Attrs& attrs, Location where) {
+  where = named_line(where);
   std::vector<Tensor> results =
       thread_state.tracer ? thread_state.tracer->node(op, operands, attrs, where) : run_eager(op, operands, attrs);
   if (thread_state.tape) TapeImpl::record_op(op, operands, results, attrs, where);

@@ -8,6 +8,7 @@
 #include <tandem/operand.hpp>
 #include <tandem/tensor.hpp>
 
+#include "frontend/thread_state.hpp"
 #include "ir/attr.hpp"
 #include "ir/op.hpp"
 
@@ -34,7 +35,18 @@ Tensor number(const Operand& n, DType dtype, std::string_view what);
 Tensor tensor_of(const Operand& o, std::optional<DType> dtype = {});
 
 Location location_of(std::span<const Operand* const> operands);
-// Throws the current exception again, with "\n  at file:line" in front of its hint when it names no place yet.
+// Throws the current exception again, with "\n  at file:line" in front of its hint when it names no place yet: that of the user's line that
+// called the library, when it is at work, else `where`.
 [[noreturn]] void rethrow_at(const Location& where);
+
+// Runs a piece of the library that is written with ops, for a call at `where`: errors and nodes name that line and none of ours.
+template <class F> decltype(auto) for_caller(const std::source_location& where, F&& f) {
+  const LibraryScope scope(where);
+  try {
+    return std::forward<F>(f)();
+  } catch (const Error&) {
+    rethrow_at(Location::of(where));
+  }
+}
 
 }  // namespace tandem::frontend

@@ -196,7 +196,7 @@ void Tape::watch(const Variable& v, Where where) try {
 
 std::vector<Tensor> Tape::gradients(const std::vector<Tensor>& targets, const Sources& sources, const GradientOptions& options,
                                     Where where) try {
-  return impl_->gradients(targets, sources.list(), options, Location::of(where));
+  return impl_->gradients(targets, sources.list(), options, named_line(Location::of(where)));
 } catch (const Error&) {
   rethrow_at(Location::of(where));
 }

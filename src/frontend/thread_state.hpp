@@ -1,5 +1,9 @@
-// What this thread is doing: the function that it traces, the tapes that record. One place, so that an eager op looks once.
+// What this thread is doing: the function that it traces, the tapes that record, and whose lines errors name. One place, so that an eager
+// op looks once.
 #pragma once
+#include <source_location>
+
+#include <tandem/error.hpp>
 
 namespace tandem::frontend {
 
@@ -9,19 +13,55 @@ class TapeImpl;
 struct ThreadState {
   Tracer* tracer = nullptr;  // innermost; null: ops compute at once
   TapeImpl* tape = nullptr;  // the innermost that records; a list through TapeImpl::outer
+  bool in_library = false;   // what is written in C++ with ops is at work, such as a layer: its lines say nothing to the user
+  Location caller;           // then: the line of the user's that called it
 };
 extern constinit thread_local ThreadState thread_state;
+
+// The line that nodes and errors name for something asked for at `own`.
+inline Location named_line(const Location& own) { return thread_state.in_library ? thread_state.caller : own; }
 
 // While it lives, this thread's ops compute at once and no tape hears of them, whatever it was doing: for values that belong to no trace.
 class EagerScope {
  public:
-  EagerScope() : outer_(thread_state) { thread_state = {}; }
-  ~EagerScope() { thread_state = outer_; }
+  EagerScope() : tracer_(thread_state.tracer), tape_(thread_state.tape) { thread_state.tracer = nullptr, thread_state.tape = nullptr; }
+  ~EagerScope() { thread_state.tracer = tracer_, thread_state.tape = tape_; }
   EagerScope(const EagerScope&) = delete;
   EagerScope& operator=(const EagerScope&) = delete;
 
  private:
-  ThreadState outer_;
+  Tracer* tracer_;
+  TapeImpl* tape_;
+};
+
+class LineScope {
+ public:
+  LineScope(const LineScope&) = delete;
+  LineScope& operator=(const LineScope&) = delete;
+
+ protected:
+  LineScope(bool in_library, const Location& caller) : in_library_(thread_state.in_library), caller_(thread_state.caller) {
+    thread_state.in_library = in_library, thread_state.caller = caller;
+  }
+  ~LineScope() { thread_state.in_library = in_library_, thread_state.caller = caller_; }
+
+ private:
+  bool in_library_;
+  Location caller_;
+};
+
+// While it lives, the library's own code runs for a call at `where`, or at a line that is not known. Inside another one that one's line
+// stays: `where` is then ours.
+class LibraryScope : public LineScope {
+ public:
+  LibraryScope() : LineScope(true, named_line({})) {}
+  explicit LibraryScope(const std::source_location& where) : LineScope(true, named_line(Location::of(where))) {}
+};
+
+// While it lives, the user's own code runs, called by the library: its lines are named again.
+class UserScope : public LineScope {
+ public:
+  UserScope() : LineScope(false, {}) {}
 };
 
 }  // namespace tandem::frontend

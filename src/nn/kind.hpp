@@ -10,6 +10,7 @@ template <class S> class Kind : public LayerBody {
  public:
   using Settings = S;
   explicit Kind(S settings) : s(std::move(settings)) {
+    hide_lines();
     if constexpr (requires { s.options.activity_regularizer; }) set_activity_regularizer(s.options.activity_regularizer);
   }
   Config config() const override {

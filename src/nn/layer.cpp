@@ -11,6 +11,7 @@
 
 #include "base/text.hpp"
 #include "frontend/thread_state.hpp"
+#include "nn/layer_frame.hpp"
 #include "nn/names.hpp"
 #include "nn/saving/loading.hpp"
 
@@ -35,30 +36,11 @@ std::vector<Spec> specs_of(const std::vector<Tensor>& tensors) {
   return specs;
 }
 
-// The message with the layer in front and the user's line instead of ours.
-std::string in_layer(const std::string& message, const LayerBody& body, const std::source_location& where) {
-  std::string text, hints;
-  size_t begin = 0;
-  while (begin <= message.size()) {
-    const size_t end = std::min(message.find('\n', begin), message.size());
-    const std::string line = message.substr(begin, end - begin);
-    if (line.starts_with("  hint: "))
-      hints += "\n" + line;
-    else if (!line.starts_with("  at "))
-      text += (begin == 0 ? "" : "\n") + line;
-    begin = end + 1;
-  }
-  return cat("layer '", body.name(), "' (", body.class_name(), "): ", text, "\n  at ", Location::of(where).str(), hints);
-}
-
-template <class F> auto with_context(const LayerBody& body, const std::source_location& where, F f) {
-  try {
-    return f();
-  } catch (const UserError& e) {
-    throw UserError(in_layer(e.what(), body, where));
-  } catch (const ResourceError& e) {
-    throw ResourceError(in_layer(e.what(), body, where));
-  }
+// Runs what a kind of layer says itself; the lines of a program's own kind are worth naming.
+template <class F> auto in_body(bool has_lines, F f) {
+  std::optional<frontend::UserScope> own;
+  if (has_lines) own.emplace();
+  return f();
 }
 
 // Everything inside a layer, itself first; what is shared comes once.
@@ -99,6 +81,7 @@ const std::string& LayerBody::name() const { return name_; }
 
 Variable LayerBody::add_weight(const std::string& name, const Shape& shape, const WeightOptions& options) {
   const frontend::EagerScope eager;  // a layer may be built while a function is traced
+  const frontend::LibraryScope library;
   const DType dtype = options.dtype.value_or(dtype_);
   const std::string full_name = cat(name_, "/", name);
   const bool loading = LoadingScope::active();
@@ -161,11 +144,11 @@ bool Layer::trainable() const { return body().trainable_; }
 
 void Layer::build(const std::vector<Spec>& inputs, Where where) const {
   LayerBody& b = body();
-  with_context(b, where, [&] {
-    b.check(inputs);
+  in_layer(b, where, [&] {
+    in_body(b.has_lines_, [&] { b.check(inputs); });
     if (std::exchange(b.built_, true)) return;
     try {
-      b.build(inputs);
+      in_body(b.has_lines_, [&] { b.build(inputs); });
     } catch (...) {  // as if it had never been tried
       b.built_ = false;
       b.weights_.clear();
@@ -178,14 +161,14 @@ void Layer::build(const std::vector<Spec>& inputs, Where where) const {
 
 Results Layer::run(const std::vector<Tensor>& inputs, const Pass& pass, Where where) const {
   LayerBody& b = body();
-  for (const Tensor& t : inputs)
-    if (!t.defined()) user_error("layer '", b.name(), "' (", b.class_name(), "): an input holds nothing");
-  std::vector<Tensor> in = inputs;
-  for (Tensor& t : in)
-    if (b.casts_inputs_ && is_float(t.dtype()) && t.dtype() != b.dtype()) t = t.cast(b.dtype());
-  build(specs_of(in), where);
-  return with_context(b, where, [&] {
-    Results r = b.run(in, pass);
+  return in_layer(b, where, [&] {
+    for (const Tensor& t : inputs)
+      if (!t.defined()) user_error("an input holds nothing");
+    std::vector<Tensor> in = inputs;
+    for (Tensor& t : in)
+      if (b.casts_inputs_ && is_float(t.dtype()) && t.dtype() != b.dtype()) t = t.cast(b.dtype());
+    build(specs_of(in), where);
+    Results r = in_body(b.has_lines_, [&] { return b.run(in, pass); });
     r.masks.resize(r.values.size());
     if (b.activity_regularizer_ && pass.losses)
       for (const Tensor& y : r.values) {
@@ -202,8 +185,7 @@ std::vector<Tensor> Layer::operator()(const std::vector<Tensor>& inputs, const P
 
 Tensor Layer::operator()(const Tensor& x, const Pass& pass, Where where) const {
   std::vector<Tensor> results = (*this)(std::vector{x}, pass, where);
-  if (results.size() != 1)
-    user_error("layer '", name(), "' (", class_name(), ") gives ", results.size(), " outputs\n  hint: call it with a list of inputs");
+  expect_one_output(body(), results.size(), where);
   return results.front();
 }
 

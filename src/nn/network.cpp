@@ -8,6 +8,7 @@
 #include "nn/layers/input.hpp"
 
 #include "base/text.hpp"
+#include "frontend/apply.hpp"
 #include "nn/names.hpp"
 
 namespace tandem::nn {
@@ -84,12 +85,14 @@ bool fits(const Spec& got, const Spec& wanted) {
 
 NetworkBody::NetworkBody(std::vector<Symbol> inputs, std::vector<Symbol> outputs) : sequential_(false) {
   keep_input_types();
+  hide_lines();
   if (inputs.empty() || outputs.empty()) user_error("a model needs inputs and outputs, got ", inputs.size(), " and ", outputs.size());
   make_graph(std::move(inputs), std::move(outputs));
 }
 
 NetworkBody::NetworkBody(std::vector<Layer> sequence) : sequential_(true) {
   keep_input_types();
+  hide_lines();
   if (!sequence.empty() && sequence.front().as<InputLayerBody>()) {
     input_layer_ = sequence.front();
     sequence.erase(sequence.begin());
@@ -211,13 +214,13 @@ Results NetworkBody::run(const std::vector<Tensor>& inputs, const Pass& pass) {
 
 // --- the handle --------------------------------------------------------------------------------------------------------------------
 
-Network::Network(std::vector<Symbol> inputs, std::vector<Symbol> outputs, const std::string& name)
-    : Layer(std::make_shared<NetworkBody>(std::move(inputs), std::move(outputs)), name) {}
+Network::Network(std::vector<Symbol> inputs, std::vector<Symbol> outputs, const std::string& name, Where where)
+    : Layer(frontend::for_caller(where, [&] { return std::make_shared<NetworkBody>(std::move(inputs), std::move(outputs)); }), name) {}
 
 Network::Network(const Layer& layer) : Layer(layer) { network(); }
 
-Network Network::sequential(std::vector<Layer> layers, const std::string& name) {
-  return Network(Layer(std::make_shared<NetworkBody>(std::move(layers)), name));
+Network Network::sequential(std::vector<Layer> layers, const std::string& name, Where where) {
+  return Network(Layer(frontend::for_caller(where, [&] { return std::make_shared<NetworkBody>(std::move(layers)); }), name));
 }
 
 NetworkBody& Network::network() const {

@@ -5,19 +5,22 @@
 #include <tandem/nn/layers/core.hpp>
 
 #include "base/text.hpp"
+#include "nn/layer_frame.hpp"
 #include "nn/shapes_of_training.hpp"
 
 namespace tandem::nn {
 
 std::vector<Symbol> Layer::operator()(const std::vector<Symbol>& inputs, const CallFlags& flags, Where where) const {
-  if (inputs.empty()) user_error("layer '", name(), "' (", class_name(), ") is called without inputs");
   std::vector<Spec> specs;
   for (const Symbol& s : inputs) specs.push_back(s.spec());
-  build(specs, where);
-  // Traced for the types of its outputs only.
-  const Pass pass{.training = as<ShapesOfTraining>() != nullptr, .flags = flags};
-  const FlatCallable body([&](const std::vector<Tensor>& in) { return (*this)(in, pass, where); }, {.name = name()});
-  const std::vector<Spec> outputs = body.result_specs(specs);
+  const std::vector<Spec> outputs = in_layer(body(), where, [&] {
+    if (inputs.empty()) user_error("it is called without inputs");
+    build(specs, where);
+    // Traced for the types of its outputs only.
+    const Pass pass{.training = as<ShapesOfTraining>() != nullptr, .flags = flags};
+    const FlatCallable traced([&](const std::vector<Tensor>& in) { return (*this)(in, pass, where); }, {.name = name()});
+    return traced.result_specs(specs);
+  });
   const auto origin = std::make_shared<const Symbol::Origin>(Symbol::Origin{*this, inputs, flags, this->body().call_count_++});
   std::vector<Symbol> symbols;
   for (size_t i = 0; i < outputs.size(); ++i) symbols.emplace_back(outputs[i], origin, i);
@@ -26,8 +29,7 @@ std::vector<Symbol> Layer::operator()(const std::vector<Symbol>& inputs, const C
 
 Symbol Layer::operator()(const Symbol& x, const CallFlags& flags, Where where) const {
   const std::vector<Symbol> results = (*this)(std::vector{x}, flags, where);
-  if (results.size() != 1)
-    user_error("layer '", name(), "' (", class_name(), ") gives ", results.size(), " outputs\n  hint: call it with a list of inputs");
+  expect_one_output(body(), results.size(), where);
   return results.front();
 }
 

@@ -151,8 +151,8 @@ TEST(Layers, NormalizationAdapts) {
   layer.adapt(x);
   expect_near(layer(x), {-1, -1, 1, 1});
   EXPECT_EQ(layer.weights().size(), 3u);  // mean, variance, count
-  EXPECT_EQ(error_of([] { nn::Normalization({.mean = 0.0, .variance = 1.0, .name = "n"}).adapt(Tensor::ones({2, 2})); }),
-            "layer 'n' (Normalization): mean and variance were given, so there is nothing to adapt");
+  const std::string given = error_of([] { nn::Normalization({.mean = 0.0, .variance = 1.0, .name = "n"}).adapt(Tensor::ones({2, 2})); });
+  EXPECT_EQ(given.substr(0, given.find('\n')), "layer 'n' (Normalization): mean and variance were given, so there is nothing to adapt");
 }
 
 // --- one's own -----------------------------------------------------------------------------------------------------------------------

@@ -72,6 +72,7 @@ class LayerBody {
   void add_child(const std::string& attribute, const Layer& layer);
   void set_activity_regularizer(Regularizer r) { activity_regularizer_ = std::move(r); }  // a loss of the outputs, divided by the batch
   void keep_input_types() { casts_inputs_ = false; }                                      // floating inputs come in as they are
+  void hide_lines() { has_lines_ = false; }  // errors inside name the line of the call: for kinds whose code is not the program's own
   // The layer's own stream of random numbers; the seed counts at the first call.
   Generator& random(std::optional<int64_t> seed = {});
 
@@ -81,7 +82,7 @@ class LayerBody {
   struct Rules;  // a weight's regularizer and constraint
   std::string name_;
   bool built_ = false, trainable_ = true;
-  bool casts_inputs_ = true;
+  bool casts_inputs_ = true, has_lines_ = true;
   DType dtype_ = DType::F32;
   Precision precision_ = Precision::Float32;
   Regularizer activity_regularizer_;

@@ -49,8 +49,8 @@ struct LoadOptions {
 class Model : public Network {
  public:
   Model() = default;
-  Model(std::vector<Symbol> inputs, std::vector<Symbol> outputs, const std::string& name = "")
-      : Network(std::move(inputs), std::move(outputs), name) {}
+  Model(std::vector<Symbol> inputs, std::vector<Symbol> outputs, const std::string& name = "", Where where = Where::current())
+      : Network(std::move(inputs), std::move(outputs), name, where) {}
   explicit Model(const Layer& layer) : Network(layer) {}  // one that is a network, such as layer_from_config gives; UserError otherwise
 
   void compile(const CompileOptions& options) const;
@@ -88,8 +88,8 @@ class Model : public Network {
 };
 
 // The layers one after the other. Its shapes are known when the first is an Input or has an input shape, else at the first call.
-inline Model Sequential(std::vector<Layer> layers = {}, const std::string& name = "") {
-  return Model(Network::sequential(std::move(layers), name));
+inline Model Sequential(std::vector<Layer> layers = {}, const std::string& name = "", Layer::Where where = Layer::Where::current()) {
+  return Model(Network::sequential(std::move(layers), name, where));
 }
 
 }  // namespace tandem::nn

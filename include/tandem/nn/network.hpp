@@ -12,9 +12,9 @@ class NetworkBody;
 class Network : public Layer {
  public:
   Network() = default;
-  Network(std::vector<Symbol> inputs, std::vector<Symbol> outputs, const std::string& name = "");
+  Network(std::vector<Symbol> inputs, std::vector<Symbol> outputs, const std::string& name = "", Where where = Where::current());
   explicit Network(const Layer& layer);  // one that is a network; UserError otherwise
-  static Network sequential(std::vector<Layer> layers, const std::string& name = "");
+  static Network sequential(std::vector<Layer> layers, const std::string& name = "", Where where = Where::current());
 
   const std::vector<Layer>& layers() const;    // in Keras's order; of a sequence without its InputLayer
   Layer layer(const std::string& name) const;  // UserError with near names

@@ -3,6 +3,7 @@
 #include <tandem/ops.hpp>
 
 #include "frontend/thread_state.hpp"
+#include "nn/layer_frame.hpp"
 #include "nn/layers/images.hpp"
 #include "nn/layers/resize.hpp"
 
@@ -217,7 +218,7 @@ class CenterCropBody : public ImageKind<CenterCropSettings> {
 
 NormalizationBody& learning(const Layer& layer) {
   auto& body = *layer.as<NormalizationBody>();
-  if (body.is_given()) user_error("layer '", layer.name(), "' (Normalization): mean and variance were given, so there is nothing to adapt");
+  if (body.is_given()) user_error("mean and variance were given, so there is nothing to adapt");
   return body;
 }
 
@@ -232,27 +233,32 @@ Resizing::Resizing(int64_t height, int64_t width, const ResizingOptions& options
 CenterCrop::CenterCrop(int64_t height, int64_t width, const DataFormatOptions& options)
     : Layer(std::make_shared<CenterCropBody>(CenterCropSettings{height, width, options}), options.name) {}
 
-void Normalization::adapt(const Tensor& data) const {
-  adapt(data::Dataset::from_slices({data}).batch(std::max<int64_t>(data.shape()[0], 1)));
+void Normalization::adapt(const Tensor& data, Where where) const {
+  in_layer(body(), where, [&] {
+    if (data.rank() == 0) user_error("adapts to examples along a first axis, got ", data.type_str());
+    adapt(data::Dataset::from_slices({data}).batch(std::max<int64_t>(data.shape()[0], 1)), where);
+  });
 }
 
-void Normalization::adapt(const data::Dataset& batches) const {
-  const frontend::EagerScope eager;
-  NormalizationBody& body = learning(*this);
-  Tensor total, squares;
-  double count = 0;
-  data::Iterator iterator = batches.iterate();
-  for (data::Element element; iterator.next(element);) {
-    const Tensor x = element.at(0).cast(DType::F64);
-    build({{this->body().dtype(), x.dims()}});
-    const std::vector<int64_t> axes = body.reduced(x.rank());
-    const Tensor part = sum(x, axes), part_of_squares = sum(square(x), axes);
-    total = total.defined() ? total + part : part;
-    squares = squares.defined() ? squares + part_of_squares : part_of_squares;
-    count += static_cast<double>(x.size()) / static_cast<double>(std::max<int64_t>(part.size(), 1));
-  }
-  if (count == 0) user_error("layer '", name(), "' (Normalization): there is no data to adapt to");
-  body.assign(total, squares, count);
+void Normalization::adapt(const data::Dataset& batches, Where where) const {
+  in_layer(body(), where, [&] {
+    const frontend::EagerScope eager;
+    NormalizationBody& own = learning(*this);
+    Tensor total, squares;
+    double count = 0;
+    data::Iterator iterator = batches.iterate();
+    for (data::Element element; iterator.next(element);) {
+      const Tensor x = element.at(0).cast(DType::F64);
+      build({{own.dtype(), x.dims()}});
+      const std::vector<int64_t> axes = own.reduced(x.rank());
+      const Tensor part = sum(x, axes), part_of_squares = sum(square(x), axes);
+      total = total.defined() ? total + part : part;
+      squares = squares.defined() ? squares + part_of_squares : part_of_squares;
+      count += static_cast<double>(x.size()) / static_cast<double>(std::max<int64_t>(part.size(), 1));
+    }
+    if (count == 0) user_error("there is no data to adapt to");
+    own.assign(total, squares, count);
+  });
 }
 
 void register_preprocessing_layers() {

@@ -18,7 +18,9 @@ class Cell : public LayerBody {
     bool use_bias = true;
   };
   Cell(int64_t units, int64_t gates, size_t states, Weights weights)
-      : units_(units), gates_(gates), states_(states), weights_(std::move(weights)) {}
+      : units_(units), gates_(gates), states_(states), weights_(std::move(weights)) {
+    hide_lines();
+  }
 
   size_t states() const { return states_; }
   void build(const std::vector<Spec>& inputs) override {

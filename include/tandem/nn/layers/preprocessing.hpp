@@ -25,8 +25,8 @@ struct NormalizationOptions {
 // (x - mean) / sqrt(variance).
 struct Normalization : Layer {
   explicit Normalization(const NormalizationOptions& options = {});
-  void adapt(const Tensor& data) const;
-  void adapt(const data::Dataset& batches) const;  // of its first component
+  void adapt(const Tensor& data, Where where = Where::current()) const;
+  void adapt(const data::Dataset& batches, Where where = Where::current()) const;  // of its first component
 };
 
 struct ResizingOptions {
