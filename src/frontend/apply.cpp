@@ -3,6 +3,7 @@
 #include <bit>
 #include <limits>
 
+#include "base/border.hpp"
 #include "base/half.hpp"
 #include "base/thread_kept.hpp"
 #include "frontend/memory.hpp"
@@ -209,7 +210,7 @@ const ir::Attrs& no_attrs() {
 
 void rethrow_at(const Location& where) {
   try {
-    throw;
+    rethrow_as_ours("tandem");
   } catch (const UserError& e) {
     throw_at(e, named_line(where));
   } catch (const ResourceError& e) {
@@ -265,7 +266,7 @@ Tensor call(const ir::OpDef& op, std::span<const Operand* const> operands, const
     }
     if (!where) where = location_of(operands);
     return std::move(call_final(op, resolved(op, operands, where), attrs, where).front());
-  } catch (const Error&) {
+  } catch (...) {
     rethrow_at(where ? where : location_of(operands));
   }
 }
@@ -274,7 +275,7 @@ std::vector<Tensor> call_all(const ir::OpDef& op, std::span<const Operand* const
   if (!where) where = location_of(operands);
   try {
     return call_final(op, resolved(op, operands, where), attrs, where);
-  } catch (const Error&) {
+  } catch (...) {
     rethrow_at(where);
   }
 }

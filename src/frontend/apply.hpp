@@ -35,8 +35,8 @@ Tensor number(const Operand& n, DType dtype, std::string_view what);
 Tensor tensor_of(const Operand& o, std::optional<DType> dtype = {});
 
 Location location_of(std::span<const Operand* const> operands);
-// Throws the current exception again, with "\n  at file:line" in front of its hint when it names no place yet: that of the user's line that
-// called the library, when it is at work, else `where`.
+// The public border: throws the current exception again, as one of our three kinds (base/border.hpp), with "\n  at file:line" in front of
+// its hint when it names no place yet: that of the user's line that called the library, when it is at work, else `where`.
 [[noreturn]] void rethrow_at(const Location& where);
 
 // Runs a piece of the library that is written with ops, for a call at `where`: errors and nodes name that line and none of ours.
@@ -44,7 +44,7 @@ template <class F> decltype(auto) for_caller(const std::source_location& where, 
   const LibraryScope scope(where);
   try {
     return std::forward<F>(f)();
-  } catch (const Error&) {
+  } catch (...) {
     rethrow_at(Location::of(where));
   }
 }

@@ -331,7 +331,7 @@ std::vector<Tensor> cond(const Operand& predicate, const Thunk& then, const Thun
     const std::string names[] = {"the 'else' branch", "the 'then' branch"};
     const Thunk branches[] = {otherwise, then};
     return traced_branches("cond", cast_to(p, DType::I32, where), names, branches, where);
-  } catch (const Error&) {
+  } catch (...) {
     rethrow_at(where);
   }
 }
@@ -353,7 +353,7 @@ std::vector<Tensor> switch_case(const Operand& index, const std::vector<Thunk>& 
     const Tensor clipped = call(clip, {&inside, &low, &high});
     return traced_branches("switch_case", cast_to(clipped, i.dtype() == DType::I64 ? DType::I64 : DType::I32, where), names, branches,
                            where);
-  } catch (const Error&) {
+  } catch (...) {
     rethrow_at(where);
   }
 }
@@ -372,7 +372,7 @@ std::vector<Tensor> while_loop(const Condition& condition, const FlatFunction& b
     now = std::move(next);
   }
   return now;
-} catch (const Error&) {
+} catch (...) {
   rethrow_at(Location::of(where));
 }
 
@@ -383,7 +383,7 @@ Step scan(const ScanBody& body, const std::vector<Tensor>& carry, const std::vec
   if (!length.is_const()) user_error("scan: the number of steps ", length, " is not known outside a traced function");
   return length.is(0) ? empty_scan(body, carry, sequences)
                       : eager_scan(body, carry, sequences, length.value(), reverse, Location::of(where));
-} catch (const Error&) {
+} catch (...) {
   rethrow_at(Location::of(where));
 }
 
@@ -417,7 +417,7 @@ std::vector<Tensor> custom_gradient(const FlatFunction& forward, const FlatFunct
   std::vector<Tensor> operands = inputs;
   append(operands, outside(order));
   return call_final(op, operands, {{"forward", ir::Graphs{forward_graph}}, {"backward", ir::Graphs{backward_graph}}}, where);
-} catch (const Error&) {
+} catch (...) {
   rethrow_at(Location::of(at));
 }
 

@@ -366,7 +366,7 @@ std::vector<Tensor> FlatCallable::operator()(const std::vector<Tensor>& argument
 
 void FlatCallable::call(std::span<const Tensor* const> arguments, std::vector<Tensor>& results, const Where& where) const try {
   impl_of(impl_).call(arguments, results);
-} catch (const Error&) {
+} catch (...) {
   rethrow_at(Location::of(where));
 }
 size_t FlatCallable::trace_count() const { return impl_of(impl_).trace_count(); }

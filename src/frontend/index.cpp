@@ -225,7 +225,7 @@ Tensor Tensor::operator()(const Index& a, const Index& b, const Index& c, const 
   if (count == 0) return *this;
   try {
     return Indexer(*this, {all, count}).result();
-  } catch (const Error&) {
+  } catch (...) {
     frontend::rethrow_at(Location::of(a.where()));
   }
 }

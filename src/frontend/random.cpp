@@ -25,7 +25,7 @@ Generator::Generator(uint64_t seed) : state_(initial_state(seed), {.name = "gene
 // The state is the key itself, and its second word counts.
 Tensor Generator::next_key(Where where) {
   const Tensor key = state_.value(where);
-  static const Tensor step = Tensor::of({uint32_t{0}, uint32_t{1}});
+  static const auto& step = *new Tensor(Tensor::of({uint32_t{0}, uint32_t{1}}));
   state_.assign(Operand(Operand(key, where) + Operand(step, where), where));
   return key;
 }

@@ -184,20 +184,20 @@ Tape& Tape::operator=(Tape&& other) noexcept {
   return *this;
 }
 
-void Tape::watch(const Tensor& t, Where where) try { impl_->watch(t); } catch (const Error&) {
+void Tape::watch(const Tensor& t, Where where) try { impl_->watch(t); } catch (...) {
   rethrow_at(Location::of(where));
 }
 
 void Tape::watch(const Variable& v, Where where) try {
   impl_->watch(v, thread_state.tracer ? thread_state.tracer->read(v) : v.impl()->load());
-} catch (const Error&) {
+} catch (...) {
   rethrow_at(Location::of(where));
 }
 
 std::vector<Tensor> Tape::gradients(const std::vector<Tensor>& targets, const Sources& sources, const GradientOptions& options,
                                     Where where) try {
   return impl_->gradients(targets, sources.list(), options, named_line(Location::of(where)));
-} catch (const Error&) {
+} catch (...) {
   rethrow_at(Location::of(where));
 }
 

@@ -56,7 +56,7 @@ Tensor filled(const DimList& shape, double value, DType dtype, Location where) t
   static const ir::OpDef& full = row("full");
   const Tensor scalar = number(Operand(value), dtype, "full");
   return call_final(full, {&scalar, 1}, {{"shape", shape.dims()}}, where).front();
-} catch (const Error&) {
+} catch (...) {
   rethrow_at(where);
 }
 
@@ -87,7 +87,7 @@ Tensor Tensor::full(const DimList& shape, const Operand& value, std::optional<DT
   try {
     const Tensor scalar = tensor_of(value, dtype);
     return call_final(op, {&scalar, 1}, {{"shape", shape.dims()}}, where).front();
-  } catch (const Error&) {
+  } catch (...) {
     rethrow_at(where);
   }
 }
@@ -123,7 +123,7 @@ Dims Tensor::dims() const { return type_of(*this).dims; }
 Shape Tensor::shape(Where where) const try {
   const engine::TensorRef* ref = concrete_ref(*this);
   return ref ? ref->layout.shape : bound(type_of(*this).dims, "shape");
-} catch (const Error&) {
+} catch (...) {
   rethrow_at(Location::of(where));
 }
 int64_t Tensor::size(Where where) const { return element_count(shape(where)); }
@@ -147,7 +147,7 @@ const void* Tensor::data(DType wanted, const Where& where) const try {
     user_error("data: the tensor ", type_str(), " is not contiguous, its strides are ", ref.layout.strides,
                "\n  hint: contiguous().data()");
   return ref.data();
-} catch (const Error&) {
+} catch (...) {
   rethrow_at(Location::of(where));
 }
 
@@ -162,13 +162,13 @@ void Tensor::read_one(DType as, void* to, const Where& where) const try {
     user_error("item: the tensor ", type_str(), " has ", element_count(ref.layout.shape),
                " elements, not 1\n  hint: to_vector(), or index it first");
   read(ref, as, to);
-} catch (const Error&) {
+} catch (...) {
   rethrow_at(Location::of(where));
 }
 
 int64_t Tensor::readable_size(const Where& where) const try {
   return element_count(numbers_of(*this, "to_vector").layout.shape);
-} catch (const Error&) {
+} catch (...) {
   rethrow_at(Location::of(where));
 }
 

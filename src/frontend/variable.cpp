@@ -62,7 +62,7 @@ Tensor initial_value(const Operand& initial, const VariableOptions& options) {
 
 Variable::Variable(const Operand& initial, const VariableOptions& options) try
     : impl_(std::make_shared<VariableImpl>(options.name, options.trainable, initial_value(initial, options))) {
-} catch (const Error&) {
+} catch (...) {
   rethrow_at(Location::of(initial.where()));
 }
 
@@ -72,7 +72,7 @@ const Shape& Variable::shape() const { return impl_of(*this).shape; }
 bool Variable::trainable() const { return impl_of(*this).trainable; }
 void Variable::set_trainable(bool trainable) { impl_of(*this).trainable = trainable; }
 
-Tensor Variable::value(Where where) const try { return read_variable(*this); } catch (const Error&) {
+Tensor Variable::value(Where where) const try { return read_variable(*this); } catch (...) {
   rethrow_at(Location::of(where));
 }
 
@@ -87,7 +87,7 @@ void Variable::assign(const Operand& value) const try {
     thread_state.tracer->assign(*this, t);
   else
     impl.store(t);
-} catch (const Error&) {
+} catch (...) {
   rethrow_at(Location::of(value.where()));
 }
 

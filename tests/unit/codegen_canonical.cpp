@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <bit>
 #include <set>
 
 #include "codegen/interpret.hpp"
@@ -49,6 +51,36 @@ TEST(Canonical, AnOperandThatLiesOtherwiseKeepsAxesApart) {
   EXPECT_THAT(canon(add({4, 5}), {dense({4, 5}), repeated}).extents, ElementsAre(4, 5));
   const Operand all{DType::F32, {4, 5}, Strides{0, 0}};
   EXPECT_THAT(canon(add({4, 5}), {dense({4, 5}), all}).extents, ElementsAre(20));
+}
+
+TEST(Canonical, NumbersOfAProgramAreParameters) {
+  const auto plus = [](const Scalar& number) {
+    return canon({.extents = {9}, .results = {ir::load(0, number.dtype(), {axis(0)}) + number}}, {dense({9}, number.dtype())});
+  };
+  const auto single = [](float x) { return ir::program_constant(DType::F32, std::bit_cast<uint32_t>(x)); };
+  const auto twice = [](double x) { return ir::program_constant(DType::F64, std::bit_cast<uint64_t>(x)); };
+  EXPECT_EQ(plus(single(2.5f)).key, plus(single(-7e30f)).key);
+  EXPECT_EQ(plus(twice(2.5)).key, plus(twice(1e-300)).key);
+  EXPECT_NE(plus(single(2.5f)).key, plus(single(1.f)).key) << "what instructions know stays a number";
+  EXPECT_NE(plus(ir::constant(DType::F32, 2.5)).key, plus(ir::constant(DType::F32, 3.5)).key) << "a formula's own numbers are code";
+
+  const float x[3] = {1, 2, 3};
+  float y[3] = {};
+  const void* in[] = {x};
+  void* out[] = {y};
+  const LoopKernel k = canon({.extents = {3}, .results = {ir::load(0, DType::F32, {axis(0)}) * single(2.5f)}}, {dense({3})});
+  interpret(k, std::array{const_cast<void*>(in[0])}, out);
+  EXPECT_THAT(y, ElementsAre(2.5f, 5.f, 7.5f));
+}
+
+TEST(Canonical, NothingWalksAroundAnEmptyAxis) {
+  const int64_t many = 16'000'000'000;
+  const Operand turned{DType::F32, {many, 0}, Strides{1, 7}};
+  EXPECT_THAT(canon(add({many, 0}), {dense({many, 0}), turned}).extents, ElementsAre(0, 0));
+  const ir::Reduction sum = ir::fold(Fold::Sum, {many, 0}, ir::load(0, DType::F32, {axis(1), axis(2)}));
+  const LoopKernel k = canon({.extents = {3}, .reduction = sum, .results = {ir::acc(0, DType::F32)}}, {turned});
+  EXPECT_THAT(k.extents, ElementsAre(3));
+  EXPECT_THAT(k.reduce_extents, ElementsAre(0, 0));
 }
 
 TEST(Canonical, OneKeyServesAllSizes) {

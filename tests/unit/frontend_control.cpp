@@ -252,5 +252,19 @@ TEST(Control, TapesInsideABodyAreItsOwn) {
   EXPECT_NEAR(body(Tensor::scalar(1.f)).item<float>(), std::sqrt(2.f), 1e-6);
 }
 
+// So many conditions, one inside the other.
+Tensor nested(int depth, const Tensor& x) {
+  if (depth == 0) return x;
+  return cond(sum(x) > 0.f, [&] { return nested(depth - 1, x + 1.f); }, [&] { return x; });
+}
+
+TEST(Control, NestingIsLimitedByAnErrorAndNotByTheStack) {
+  Function deep([](Tensor x) { return nested(150, x); });
+  EXPECT_EQ(deep(Tensor::scalar(1.f)).item<float>(), 151);
+  Function too_deep([](Tensor x) { return nested(5000, x); });
+  const std::string text = error_of([&] { too_deep(Tensor::scalar(1.f)); });
+  EXPECT_TRUE(text.starts_with("the 'then' branch: branches and loops are nested 201 deep, the most is 200")) << text;
+}
+
 }  // namespace
 }  // namespace tandem

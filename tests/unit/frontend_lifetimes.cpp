@@ -144,6 +144,16 @@ TEST(LifetimesDeathTest, OpsWorkWhileTheProgramEnds) {
   EXPECT_EXIT(end_with_work(), testing::ExitedWithCode(7), "");
 }
 
+// --- the border --------------------------------------------------------------------------------------------------------------------
+
+TEST(Lifetimes, WhatTheStandardLibraryThrowsIsAResourceErrorWithALine) {
+  const Function no_memory([](Tensor x) -> Tensor { throw std::bad_alloc(); });
+  const std::string text = error_of<ResourceError>([&] { no_memory(Tensor::of({1.f})); });
+  EXPECT_TRUE(text.starts_with("tandem: the host has no memory left\n  at frontend_lifetimes.cpp:")) << text;
+  const Function own([](Tensor x) -> Tensor { throw std::out_of_range("mine"); });
+  EXPECT_THROW(own(Tensor::of({1.f})), std::out_of_range);
+}
+
 // --- shapes that always change ---------------------------------------------------------------------------------------------------
 
 size_t heap_bytes() {

@@ -256,6 +256,21 @@ TEST(Allocate, TwentyThousandBlocks) {
   EXPECT_LT(static_cast<double>(a.peak), 1.25 * static_cast<double>(lower_bound(blocks)));
 }
 
+// A search that does not get through gives up after an effort that follows the problem's size, with the best that the rules found.
+TEST(Allocate, AFailingSearchEndsInTime) {
+  EXPECT_GE(thorough_effort(500), 400'000'000) << "the hardest known problems of that size take less than half";
+  EXPECT_LT(thorough_effort(62'000), 2'000'000'000);
+  std::mt19937 random(5);
+  const std::vector<Lifetime> blocks = random_blocks(random, 20'000, 4'000, 400, 1 << 16);
+  const size_t bound = lower_bound(blocks);
+  const int64_t effort = 30'000'000;
+  const Allocation a = allocate(blocks, {.capacity = bound, .effort = effort});
+  expect_valid(blocks, a, 64);
+  EXPECT_EQ(a.bound, bound);
+  EXPECT_LT(a.steps, effort + effort / 10);
+  EXPECT_LT(static_cast<double>(a.peak), 1.25 * static_cast<double>(bound));
+}
+
 TEST(Allocate, MoreBytesThanThereAreIsAUserError) {
   const std::vector<Lifetime> blocks(5, {0, 1, size_t{1} << 60});
   try {
