@@ -263,7 +263,7 @@ TEST(Control, NestingIsLimitedByAnErrorAndNotByTheStack) {
   EXPECT_EQ(deep(Tensor::scalar(1.f)).item<float>(), 151);
   Function too_deep([](Tensor x) { return nested(5000, x); });
   const std::string text = error_of([&] { too_deep(Tensor::scalar(1.f)); });
-  EXPECT_TRUE(text.starts_with("the 'then' branch: branches and loops are nested 201 deep, the most is 200")) << text;
+  EXPECT_TRUE(text.starts_with("the 'else' branch: branches and loops are nested 201 deep, the most is 200")) << text;
 }
 
 }  // namespace
