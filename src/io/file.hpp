@@ -1,4 +1,4 @@
-// Files as a whole: read at once, or written beside the old one and put in its place when all of it is on disk.
+// Files as bytes, read at any place or at once.
 #pragma once
 #include <cstddef>
 #include <filesystem>
@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "base/file.hpp"
 
 namespace tandem::io {
 
@@ -19,40 +21,16 @@ inline std::string_view text_of(ByteView bytes) { return {reinterpret_cast<const
 class InputFile {
  public:
   explicit InputFile(std::filesystem::path path);
-  InputFile(const InputFile&) = delete;
-  InputFile& operator=(const InputFile&) = delete;
-  ~InputFile();
   const std::filesystem::path& path() const { return path_; }
-  uint64_t size() const { return size_; }
+  uint64_t size() const { return file_.bytes; }
   Bytes read(uint64_t offset, uint64_t count) const;  // exactly that many bytes, within the size
 
  private:
   std::filesystem::path path_;
-  int descriptor_ = -1;
-  uint64_t size_ = 0;
+  RegularFile file_;
 };
 
 Bytes read_file(const std::filesystem::path& path);
-
-// Writes a temporary file in the same folder; commit() renames it to `path`. Without commit() it is removed and `path` is as it was.
-class AtomicFile {
- public:
-  explicit AtomicFile(std::filesystem::path path);
-  AtomicFile(const AtomicFile&) = delete;
-  AtomicFile& operator=(const AtomicFile&) = delete;
-  ~AtomicFile();
-  void write(ByteView bytes);
-  void write(std::string_view text) { write(bytes_of(text)); }
-  uint64_t size() const { return size_; }
-  void commit();
-
- private:
-  [[noreturn]] void fail(const char* what) const;
-  std::filesystem::path path_;
-  std::string temporary_;
-  int descriptor_ = -1;
-  uint64_t size_ = 0;
-};
 
 Bytes allocate_bytes(uint64_t count, const std::string& what);  // ResourceError when there is not that much memory
 

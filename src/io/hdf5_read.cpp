@@ -53,10 +53,10 @@ class Reader {
 
   ByteView file_;
   const std::string& label_;
-  std::string path_;                                             // of the object that is being read
-  std::set<uint64_t> seen_;                                      // addresses of structures
-  std::map<uint64_t, std::map<uint32_t, ByteView>> text_heaps_;  // by address
-  uint64_t structure_bytes_ = 0, data_bytes_ = 0;                // read so far
+  std::string path_;                                                // of the object that is being read
+  std::set<uint64_t> seen_;                                         // addresses of structures
+  std::map<uint64_t, std::map<uint32_t, ByteView>> text_heaps_;     // by address
+  uint64_t structure_bytes_ = 0, data_bytes_ = 0, text_bytes_ = 0;  // read so far
 };
 
 BinaryReader Reader::at(uint64_t address, const char* what) {
@@ -309,6 +309,8 @@ std::optional<std::string> Reader::text(ByteView datatype, BinaryReader data) {
   const auto found = texts.find(wanted);
   if (found == texts.end() || found->second.size() < size)
     fail("damaged HDF5 file: no text ", wanted, " of ", size, " bytes in the heap at ", address);
+  text_bytes_ += size;
+  if (text_bytes_ > file_.size()) fail("damaged HDF5 file: texts that overlap, ", text_bytes_, " bytes in a file of ", file_.size());
   return std::string(text_of(found->second.first(size)));
 }
 

@@ -17,9 +17,10 @@ constexpr uint32_t kEnd64 = 0x06064b50, kEnd64Locator = 0x07064b50;
 constexpr size_t kLocalBytes = 30, kCentralBytes = 46, kEndBytes = 22, kEnd64Bytes = 56, kLocatorBytes = 20;
 constexpr uint16_t kStored = 0, kDeflated = 8, kZip64Field = 1;
 constexpr uint16_t kEncrypted = 1, kUtf8 = 1 << 11;
-constexpr uint32_t kIn64 = 0xffffffff;     // the number is in the zip64 field
-constexpr uint64_t kMostExpansion = 1032;  // of deflate
-constexpr uint16_t kFirstDate = 0x21;      // 1980-01-01: the bytes depend on the content alone
+constexpr uint32_t kIn64 = 0xffffffff;                                              // the number is in the zip64 field
+constexpr uint64_t kMostExpansion = 1032;                                           // of deflate
+constexpr uint64_t kAlwaysInflated = uint64_t{64} << 20, kPlausibleExpansion = 64;  // numbers and texts that mean something
+constexpr uint16_t kFirstDate = 0x21;                                               // 1980-01-01: the bytes depend on the content alone
 
 uint32_t crc_of(ByteView bytes, uint32_t before = 0) {
   if (bytes.empty()) return before;  // zlib takes a null pointer for the wish to start anew
@@ -181,9 +182,14 @@ uint64_t ZipReader::data_offset(const Entry& entry) const {
   return offset;
 }
 
-Bytes ZipReader::read(const std::string& name) const {
+Bytes ZipReader::read(const std::string& name, uint64_t most_bytes) const {
   const Entry* entry = find(name);
   if (!entry) fail("there is no entry '", name, "'");
+  if (entry->size > most_bytes) fail("entry '", name, "' has ", entry->size, " bytes, at most ", most_bytes, " are read");
+  const uint64_t plausible = kAlwaysInflated + kPlausibleExpansion * std::min(file_.size(), UINT64_MAX / (2 * kPlausibleExpansion));
+  if (entry->method == kDeflated && entry->size > plausible)
+    fail("entry '", name, "' is unpacked to ", entry->size, " bytes, at most ", plausible, " are taken from an archive of ", file_.size(),
+         "\n  hint: pack it again without compression, as Keras does");
   Bytes content = file_.read(data_offset(*entry), entry->stored_size);
   if (entry->method == kDeflated) {
     Bytes inflated = allocate_bytes(entry->size, file_.path().string());
@@ -218,7 +224,7 @@ void ZipWriter::add(const std::string& name, std::span<const ByteView> pieces) {
   local.put(kLocalHeader).put_text(common.text()).put(static_cast<uint16_t>(wide ? 20 : 0)).put_text(name);
   if (wide) local.put(kZip64Field).put(uint16_t{16}).put(size).put(size);
   file_.write(local.text());
-  for (const ByteView piece : pieces) file_.write(piece);
+  for (const ByteView piece : pieces) file_.write(text_of(piece));
 
   constexpr uint16_t kMadeByUnix = 3 << 8;
   constexpr uint32_t kOwnersFile = 0600u << 16;

@@ -26,7 +26,9 @@ class ZipReader {
   explicit ZipReader(const std::filesystem::path& path);
   const std::vector<Entry>& entries() const { return entries_; }
   bool has(const std::string& name) const { return find(name) != nullptr; }
-  Bytes read(const std::string& name) const;
+  uint64_t file_size() const { return file_.size(); }
+  // UserError when it has more than `most_bytes`, or is unpacked to more than an archive of this size plausibly holds.
+  Bytes read(const std::string& name, uint64_t most_bytes = UINT64_MAX) const;
 
  private:
   struct Directory {

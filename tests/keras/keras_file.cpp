@@ -30,7 +30,7 @@ void run(const std::string& in, const std::string& data_file, const std::string&
   for (int64_t i = 0; i < tensors(data, "losses").front().size(); ++i)
     losses.push_back(static_cast<float>(model.train_on_batch(x, y).front().second));
   results.at("losses").datasets["0"] = Tensor::from(losses);
-  io::AtomicFile file(results_file);
+  AtomicFile file(results_file);
   const io::Hdf5Image image(results);
   for (const io::ByteView piece : image.pieces()) file.write(piece);
   file.commit();

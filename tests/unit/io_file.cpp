@@ -6,47 +6,6 @@
 namespace tandem::io {
 namespace {
 
-void replace(const std::filesystem::path& path, std::string_view content) {
-  AtomicFile file(path);
-  file.write(content);
-  file.commit();
-}
-
-TEST(AtomicFile, ReplacesTheOldOneOnlyWhenItIsWhole) {
-  const TemporaryFolder folder;
-  const auto path = folder / "weights.h5";
-  write_file(path, bytes_of("old"));
-  {
-    AtomicFile file(path);
-    file.write("half of the n");
-    EXPECT_EQ(text_of(read_file(path)), "old");
-  }
-  EXPECT_EQ(text_of(read_file(path)), "old");
-  EXPECT_EQ(folder.file_count(), 1u);  // the temporary one is gone
-  replace(path, "new");
-  EXPECT_EQ(text_of(read_file(path)), "new");
-  EXPECT_EQ(folder.file_count(), 1u);
-}
-
-TEST(AtomicFile, KeepsThePermissionsOfTheFileItReplaces) {
-  const TemporaryFolder folder;
-  const auto path = folder / "a";
-  write_file(path, bytes_of("1"));
-  ::chmod(path.c_str(), 0640);
-  replace(path, "2");
-  struct stat status{};
-  ASSERT_EQ(::stat(path.c_str(), &status), 0);
-  EXPECT_EQ(status.st_mode & 0777, 0640u);
-}
-
-TEST(AtomicFile, SaysWhyItCannotWrite) {
-  const TemporaryFolder folder;
-  EXPECT_EQ(error_of([&] { AtomicFile(folder / "no/such/a"); }),
-            "cannot write " + (folder / "no/such/a").string() + ": No such file or directory");
-  EXPECT_EQ(error_of([&] { AtomicFile(folder.path()); }), "cannot write " + folder.path().string() + ": it is a folder");
-  EXPECT_EQ(error_of([&] { AtomicFile(""); }), "cannot write '': not the name of a file");
-}
-
 TEST(InputFile, SaysWhyItCannotRead) {
   const TemporaryFolder folder;
   EXPECT_EQ(error_of([&] { read_file(folder / "none"); }), "cannot open " + (folder / "none").string() + ": No such file or directory");

@@ -235,6 +235,34 @@ TEST(Hdf5, DamagedAnywhere) {
   EXPECT_GT(refused, 1000);
 }
 
+// Attributes that all name one long text: together they are longer than the file.
+TEST(Hdf5, TextsThatOverlap) {
+  constexpr uint32_t kLong = 3000, kCount = 100;
+  Hdf5Group root;
+  root.at("g").attributes["a"] = std::string(kLong, 'x');
+  for (uint32_t i = 0; i < kCount; ++i) root.at("g").attributes["b" + std::to_string(i)] = std::string(200 + i, 'y');
+  Bytes file = image_of(root);
+  EXPECT_EQ(read_hdf5(file, "x.h5").at("g").attributes.size(), kCount + 1);
+  // A reference to a text: its length, the heap's address, its number.
+  const auto reference = [&](uint32_t length) {
+    for (size_t at = 0; at + 16 <= file.size(); ++at) {
+      uint32_t size = 0, index = 0;
+      uint64_t address = 0;
+      std::memcpy(&size, &file[at], 4);
+      std::memcpy(&address, &file[at + 4], 8);
+      std::memcpy(&index, &file[at + 12], 4);
+      if (size == length && address > 0 && address + 4 < file.size() && text_of(ByteView(file).subspan(address, 4)) == "GCOL") return at;
+    }
+    ADD_FAILURE() << "no text of " << length;
+    return size_t{0};
+  };
+  const size_t first = reference(kLong);
+  for (uint32_t i = 0; i < kCount; ++i)
+    std::memcpy(&file[reference(200 + i)], Bytes(file.begin() + first, file.begin() + first + 16).data(), 16);
+  const std::string message = error_of([&] { read_hdf5(file, "x.h5"); });
+  EXPECT_NE(message.find("damaged HDF5 file: texts that overlap"), std::string::npos) << message;
+}
+
 TEST(Hdf5, DatasetsThatOverlap) {
   Hdf5Group root;
   for (int i = 0; i < 20; ++i) root.datasets[std::to_string(i)] = counted(DType::U8, {1000});

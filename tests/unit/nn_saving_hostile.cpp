@@ -52,7 +52,7 @@ TEST_F(Hostile, TruncatedAnywhere) {
 TEST_F(Hostile, PartsThatAreMissing) {
   const auto write = [&](std::initializer_list<const char*> names) {
     std::filesystem::remove(path_);
-    io::AtomicFile file(path_);
+    AtomicFile file(path_);
     io::ZipWriter zip(file);
     for (const char* name : names) zip.add(name, "{}");
     zip.finish();

@@ -31,7 +31,7 @@ inline Config config_in(const std::filesystem::path& file) {
 inline void write_parts(const std::filesystem::path& path, std::string_view config, const io::Hdf5Group& weights) {
   std::filesystem::remove(path);
   const io::Hdf5Image image(weights);
-  io::AtomicFile file(path);
+  AtomicFile file(path);
   io::ZipWriter zip(file);
   zip.add("metadata.json", "{}");
   zip.add("config.json", config);

@@ -1,13 +1,12 @@
 // BackupAndRestore: weights, optimizer, random numbers and the place in the data, kept so that a fit that was cut goes on as if nothing had
 // happened.
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include <tandem/nn/model.hpp>
 
 #include "base/text.hpp"
 #include "io/file.hpp"
+#include "nn/saving/keras_file.hpp"
 #include "nn/saving/weights_tree.hpp"
 
 namespace tandem::nn {
@@ -51,13 +50,11 @@ class Backup final : public CallbackBody {
 
   // The file that says which weights belong to it comes last and replaces the old one in one go, so a cut at any moment leaves a pair.
   void on_train_begin(Run& run) override {
-    std::ifstream in(metadata());
-    if (!in) return;
-    std::stringstream text;
-    text << in.rdbuf();
-    const Config saved = Config::parse(text.str(), nullptr, false);
+    if (!fs::exists(metadata())) return;
+    const Config saved = read_metadata();
     if (!saved.is_object() || !saved.contains("epoch") || !saved.contains("position") || !saved.contains("weights") ||
-        !saved["epoch"].is_number_integer() || !saved["position"].is_string() || !saved["weights"].is_string())
+        !saved["epoch"].is_number_unsigned() || saved["epoch"].get<uint64_t>() > INT64_MAX || !saved["position"].is_string() ||
+        !saved["weights"].is_string())
       resource_error("BackupAndRestore: ", metadata().string(), " is damaged\n  hint: delete it to begin anew");
     const std::string name = saved["weights"];
     if (name != "0.weights.h5" && name != "1.weights.h5")
@@ -81,12 +78,20 @@ class Backup final : public CallbackBody {
 
  private:
   fs::path metadata() const { return folder_ / "training_metadata.json"; }
+  Config read_metadata() const {
+    const io::Bytes text = io::read_file(metadata());
+    try {
+      return parse_config(io::text_of(text), metadata().string());
+    } catch (const UserError&) {
+      return {};
+    }
+  }
   void save(const Run& run, int64_t epoch) {
     fs::create_directories(folder_);
     const std::string name = cat(turn_, ".weights.h5");
     turn_ = 1 - turn_;
     run.model().save_weights(folder_ / name);
-    io::AtomicFile out(metadata());
+    AtomicFile out(metadata());
     const Config all = {
         {"epoch", epoch}, {"batch", run.step}, {"weights", name}, {"position", run.position()}, {"random", random_states(run.model())}};
     out.write(all.dump() + "\n");

@@ -1,5 +1,6 @@
 #include "nn/saving/keras_file.hpp"
 
+#include <algorithm>
 #include <ctime>
 
 #include "base/text.hpp"
@@ -12,18 +13,15 @@ constexpr char kMetadata[] = "metadata.json", kConfig[] = "config.json", kWeight
                kNumpyWeights[] = "model.weights.npz";
 constexpr char kLayout[] = "3.15.1";  // the version of Keras whose layout this is
 constexpr int kMostDepth = 400;       // of a config; what reads it goes down with it
+// The largest models of Keras's own applications have 100 000 values in 2 MB. What is packed may be larger than the archive, but not much:
+// a config that is all there is in it says little with many words.
+constexpr size_t kMostValues = 1'000'000;
+constexpr uint64_t kMostConfigBytes = 32 << 20, kAlwaysConfigBytes = 1 << 20, kMostConfigExpansion = 16;
 
 std::string label_of(const std::filesystem::path& path, const char* entry) { return cat(path.string(), ": ", entry); }
 
-Config parse(std::string_view text, const std::string& label) {
-  try {
-    return Config::parse(text, [&](int depth, Config::parse_event_t, Config&) {
-      if (depth > kMostDepth) user_error(label, ": nested more than ", kMostDepth, " deep");
-      return true;
-    });
-  } catch (const nlohmann::json::exception& e) {
-    user_error(label, ": not JSON: ", e.what());
-  }
+uint64_t most_config_bytes(const io::ZipReader& zip) {
+  return std::min(kMostConfigBytes, kAlwaysConfigBytes + kMostConfigExpansion * std::min(zip.file_size(), kMostConfigBytes));
 }
 
 std::string text_of(const Config& config, const std::filesystem::path& path) {
@@ -47,6 +45,19 @@ bool ends_with(const std::filesystem::path& path, std::string_view ending) { ret
 
 }  // namespace
 
+Config parse_config(std::string_view text, const std::string& label) {
+  size_t values = 0;
+  try {
+    return Config::parse(text, [&](int depth, Config::parse_event_t, Config&) {
+      if (depth > kMostDepth) user_error(label, ": nested more than ", kMostDepth, " deep");
+      if (++values > kMostValues) user_error(label, ": more than ", kMostValues, " values");
+      return true;
+    });
+  } catch (const nlohmann::json::exception& e) {
+    user_error(label, ": not JSON: ", e.what());
+  }
+}
+
 KerasFile read_keras_file(const std::filesystem::path& path) {
   const io::ZipReader zip(path);
   if (!zip.has(kConfig)) user_error(path.string(), ": not a model: there is no ", kConfig, " in it");
@@ -54,11 +65,9 @@ KerasFile read_keras_file(const std::filesystem::path& path) {
     user_error(path.string(), ": there is no ", kWeights, " in it",
                zip.has(kNumpyWeights) ? cat("; ", kNumpyWeights, " cannot be read") : "");
   KerasFile file;
-  const io::Bytes config = zip.read(kConfig);
-  file.config = parse(io::text_of(config), label_of(path, kConfig));
-  const io::Bytes weights = zip.read(kWeights);
-  file.weight_bytes = weights.size();
-  file.weights = io::read_hdf5(weights, label_of(path, kWeights));
+  const io::Bytes config = zip.read(kConfig, most_config_bytes(zip));
+  file.config = parse_config(io::text_of(config), label_of(path, kConfig));
+  file.weights = io::read_hdf5(zip.read(kWeights), label_of(path, kWeights));
   return file;
 }
 
@@ -67,7 +76,7 @@ void write_keras_file(const std::filesystem::path& path, const Config& config, c
   const Config metadata = {{"keras_version", kLayout}, {"date_saved", now()}};
   const std::string text = text_of(config, path);
   const io::Hdf5Image image(weights);
-  io::AtomicFile file(path);
+  AtomicFile file(path);
   io::ZipWriter zip(file);
   zip.add(kMetadata, metadata.dump());
   zip.add(kConfig, text);
@@ -85,8 +94,8 @@ io::Hdf5Group read_weights_file(const std::filesystem::path& path) {
 void write_weights_file(const std::filesystem::path& path, const io::Hdf5Group& weights) {
   if (!ends_with(path, ".weights.h5")) user_error("save_weights: the name of a file of weights ends in .weights.h5, got ", path.string());
   const io::Hdf5Image image(weights);
-  io::AtomicFile file(path);
-  for (const io::ByteView piece : image.pieces()) file.write(piece);
+  AtomicFile file(path);
+  for (const io::ByteView piece : image.pieces()) file.write(io::text_of(piece));
   file.commit();
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <filesystem>
 #include <string>
+#include <string_view>
 
 #include <nlohmann/json.hpp>
 
@@ -14,8 +15,10 @@ namespace tandem::nn {
 struct KerasFile {
   Config config;  // of the model, with its compile_config
   io::Hdf5Group weights;
-  uint64_t weight_bytes = 0;  // size of the entry
 };
+
+// JSON from outside. Parsed, a value takes some ten times the memory of its text, so their number and depth are limited: UserError.
+Config parse_config(std::string_view text, const std::string& label);
 
 KerasFile read_keras_file(const std::filesystem::path& path);
 void write_keras_file(const std::filesystem::path& path, const Config& config, const io::Hdf5Group& weights);
