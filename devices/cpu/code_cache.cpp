@@ -3,11 +3,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 
+#include "base/file.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "schedule.hpp"
@@ -26,6 +27,30 @@ struct Header {
 uint64_t fnv(std::string_view s, uint64_t h = 0xcbf29ce484222325ULL) {
   for (unsigned char c : s) h = (h ^ c) * 0x100000001b3ULL;
   return h;
+}
+
+constexpr size_t kNameDigits = 32;
+constexpr std::string_view kEnding = ".k";
+
+// As path_of names them. The folder may be one that others use too.
+bool is_entry(std::string_view name) {
+  return name.size() == kNameDigits + kEnding.size() && name.ends_with(kEnding) &&
+         name.find_first_not_of("0123456789abcdef") == kNameDigits;
+}
+
+// All of a file that can be an entry; false for a link, a pipe, a folder, and what is larger than code ever gets.
+bool read_whole(const std::string& path, std::string& bytes) {
+  constexpr uint64_t kMostBytes = uint64_t{64} << 20;
+  const RegularFile file = find_regular(path, Links::Refused);
+  if (!file.descriptor || file.bytes > kMostBytes) return false;
+  bytes.resize(file.bytes);
+  for (size_t done = 0; done < bytes.size();) {
+    const ssize_t got = ::read(file.descriptor.get(), bytes.data() + done, bytes.size() - done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    done += static_cast<size_t>(got);
+  }
+  return true;
 }
 
 }  // namespace
@@ -49,14 +74,12 @@ std::string CodeCache::path_of(const std::string& key) const {
 
 bool CodeCache::read(const std::string& key, std::vector<char>& object) {
   if (folder_.empty()) return false;
-  std::ifstream in(path_of(key), std::ios::binary);
-  if (!in) return false;
-  const std::string bytes((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  std::string bytes;
+  if (!read_whole(path_of(key), bytes)) return false;
   Header expected, h;
   const bool sound = bytes.size() >= sizeof h && (std::memcpy(&h, bytes.data(), sizeof h), true) &&
-                     std::memcmp(h.magic, expected.magic, sizeof h.magic) == 0 && h.key_bytes <= bytes.size() &&
-                     h.object_bytes <= bytes.size() && bytes.size() == sizeof h + h.key_bytes + h.object_bytes &&
-                     fnv(std::string_view(bytes).substr(sizeof h)) == h.checksum;
+                     std::memcmp(h.magic, expected.magic, sizeof h.magic) == 0 && h.key_bytes <= bytes.size() - sizeof h &&
+                     h.object_bytes == bytes.size() - sizeof h - h.key_bytes && fnv(std::string_view(bytes).substr(sizeof h)) == h.checksum;
   if (!sound) {
     std::lock_guard lock(mutex_);
     ++counters_.damaged;
@@ -73,22 +96,21 @@ bool CodeCache::read(const std::string& key, std::vector<char>& object) {
 // Written beside its place and moved there, so a reader sees a whole entry or none. A full disk costs the cache, never the run.
 void CodeCache::write(const std::string& key, const std::vector<char>& object) {
   if (folder_.empty()) return;
-  const std::string path = path_of(key), temporary = cat(path, ".", getpid(), ".", reinterpret_cast<uintptr_t>(&object));
   std::string body = key;
   body.append(object.begin(), object.end());
   Header h;
   h.key_bytes = key.size();
   h.object_bytes = object.size();
   h.checksum = fnv(body);
-  std::ofstream out(temporary, std::ios::binary);
-  out.write(reinterpret_cast<const char*>(&h), sizeof h);
-  out.write(body.data(), static_cast<std::streamsize>(body.size()));
-  out.close();
-  std::error_code error;
-  if (out) fs::rename(temporary, path, error);
-  if (!out || error) {
-    fs::remove(temporary, error);
-    log::line(log::Topic::Cache, "cannot write ", path);
+  const std::string path = path_of(key);
+  try {
+    if (fs::is_symlink(path)) fs::remove(path);  // somebody else's: what it leads to is not ours to write
+    AtomicFile file(path, AtomicFile::Sweep::Nothing);
+    file.write({reinterpret_cast<const char*>(&h), sizeof h});
+    file.write(body);
+    file.commit(AtomicFile::Flush::Later);  // a checksum tells what a crash left
+  } catch (const std::exception& e) {
+    log::line(log::Topic::Cache, e.what());
   }
   // Looking through the folder takes longer than compiling a kernel, so few writes do: picked by the key, and so as often in many short
   // processes as in one long one.
@@ -97,7 +119,9 @@ void CodeCache::write(const std::string& key, const std::vector<char>& object) {
 
 // Other processes may add, use and remove entries meanwhile: a file that is gone is no error, and whoever loses an entry builds it anew.
 void CodeCache::trim() const {
-  if (folder_.empty() || limit_bytes_ == 0) return;
+  if (folder_.empty()) return;
+  remove_left_behind(folder_);
+  if (limit_bytes_ == 0) return;
   struct Entry {
     fs::file_time_type used;
     uint64_t bytes;
@@ -108,6 +132,7 @@ void CodeCache::trim() const {
   std::error_code error;
   for (fs::directory_iterator it(folder_, error), end; !error && it != end; it.increment(error)) {
     std::error_code gone;
+    if (!is_entry(it->path().filename().native()) || !fs::is_regular_file(it->symlink_status(gone))) continue;
     const Entry e{it->last_write_time(gone), it->file_size(gone), it->path()};
     if (gone) continue;
     total += e.bytes;

@@ -1,6 +1,6 @@
 // Compiled kernels by key: in memory for this process, on disk between runs. Two processes may share the folder; what is found there
-// is checked before it is trusted and built anew when it is damaged. The folder stays below a limit: the entries that were not used for
-// longest go first.
+// is checked before it is trusted and built anew when it is damaged. The entries stay below a limit: those that were not used for longest
+// go first. Files of others in the folder are left alone.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -28,7 +28,8 @@ class CodeCache {
     uint64_t memory_hits = 0, disk_hits = 0, built = 0, damaged = 0;
   };
   Counters counters() const;
-  void trim() const;  // to three quarters of the limit, when it is exceeded; one write in 256 does this by itself
+  // To three quarters of the limit, when it is exceeded; one write in 256 does this by itself. Also removes what killed processes left.
+  void trim() const;
 
  private:
   std::string path_of(const std::string& key) const;

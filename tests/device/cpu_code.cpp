@@ -1,5 +1,6 @@
 // The CPU device's machine code: emitted, loaded, kept on disk, and never trusted blindly.
 #include <dlfcn.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -378,6 +379,55 @@ TEST(CodeCache, TrimsWhatWasNotUsedForLongest) {
   CodeCache(folder.path()).get("key 3", [](std::vector<char>&) { FAIL() << "removed, though it was used last"; });
   cache.trim();  // below the limit: nothing happens
   EXPECT_EQ(bytes(), left);
+}
+
+TEST(CodeCache, TrimLeavesFilesOfOthersAlone) {
+  const TemporaryFolder folder;
+  CodeCache cache(folder.path(), 1);
+  cache.get("key", build_sample);
+  const std::string digits(32, 'a');
+  const std::vector<std::string> others = {
+      "notes.txt", "thesis.k", digits + ".ko", digits, digits.substr(1) + ".k", "A" + digits.substr(1) + ".k"};
+  for (const std::string& name : others) std::ofstream(fs::path(folder.path()) / name) << "precious";
+  fs::create_directories(fs::path(folder.path()) / (digits + ".k"));
+  fs::create_symlink("notes.txt", fs::path(folder.path()) / ("b" + digits.substr(1) + ".k"));
+  cache.trim();
+  for (const std::string& name : others) EXPECT_TRUE(fs::exists(fs::path(folder.path()) / name)) << name;
+  EXPECT_EQ(folder.files().size(), others.size() + 2);  // its own entry is gone
+}
+
+TEST(CodeCache, AnEntryThatIsNoFileIsAMiss) {
+  for (const char* kind : {"pipe", "folder", "link to a device", "link to a file", "too large"}) {
+    const TemporaryFolder folder;
+    CodeCache(folder.path()).get("key", build_sample);
+    const fs::path entry = folder.files().front(), elsewhere = folder.path() + "/elsewhere";
+    if (kind == std::string("too large")) {
+      fs::resize_file(entry, uint64_t{1} << 40);  // it has no blocks of its own
+    } else {
+      fs::rename(entry, elsewhere);
+      if (kind == std::string("pipe")) ASSERT_EQ(mkfifo(entry.c_str(), 0600), 0);
+      if (kind == std::string("folder")) fs::create_directory(entry);
+      if (kind == std::string("link to a device")) fs::create_symlink("/dev/zero", entry);
+      if (kind == std::string("link to a file")) fs::create_symlink(elsewhere, entry);
+    }
+    CodeCache cache(folder.path());
+    expect_works(cache.get("key", build_sample));
+    EXPECT_EQ(cache.counters().built, 1u) << kind;
+    EXPECT_TRUE(fs::exists("/dev/zero") && !fs::is_regular_file("/dev/zero"));
+  }
+}
+
+TEST(CodeCache, TrimRemovesWhatAKilledProcessLeft) {
+  const TemporaryFolder folder;
+  CodeCache cache(folder.path());
+  cache.get("key", build_sample);
+  const std::string name = folder.files().front().string();
+  const std::string left = name + ".abcdefghijkl.tandem-part", other = folder.path() + "/abcdefghijkl.part";
+  std::ofstream(left) << "half";
+  std::ofstream(other) << "another program's";
+  cache.trim();
+  EXPECT_FALSE(fs::exists(left));
+  EXPECT_TRUE(fs::exists(other) && fs::exists(name));
 }
 
 TEST(CodeCache, IsEmptyUntilSomethingIsWritten) {
