@@ -250,12 +250,12 @@ void Ahead::save(Writer& w, const std::function<void()>& inputs) {
   inputs();  // nobody pulls: the lock may be held
 }
 
-void Ahead::restore(Reader& r, const std::function<void()>& inputs) {
+void Ahead::restore(Reader& r, const std::optional<Specs>& declared, const std::function<void()>& inputs) {
   ended_ = r.boolean();
   const int64_t count = r.integer(0, INT64_MAX);
   for (int64_t i = 0; i < count; ++i) {
     Result result{{}, r.error(), 0};
-    result.element = r.element();
+    result.element = result.error ? r.element() : r.element(declared);
     result.bytes = bytes_of(result.element);
     context_.budget.take_anyway(result.bytes);
     if (!result.error) learn_size(result.bytes);

@@ -8,11 +8,13 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <thread>
 #include <vector>
 
 #include "data/context.hpp"
+#include "data/elements.hpp"
 #include "data/walk.hpp"
 
 namespace tandem::data {
@@ -36,7 +38,7 @@ class Ahead {
 
   // Nothing runs while `inputs` is called; elements that are ready are part of the state.
   void save(Writer& w, const std::function<void()>& inputs);
-  void restore(Reader& r, const std::function<void()>& inputs);
+  void restore(Reader& r, const std::optional<Specs>& declared, const std::function<void()>& inputs);
 
  private:
   struct Result {

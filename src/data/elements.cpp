@@ -131,7 +131,14 @@ void Rows::after(Gave gave) const {
   watch->health->require_whole();
 }
 
+void Rows::require(int64_t first, int64_t count) const {
+  if (first < 0 || first >= count_ || count > count_ - first)
+    user_error("row ", first, count == 1 ? "" : cat(" and ", count - 1, " more"), " of ", count_,
+               "\n  hint: a state that was restored is damaged, or was saved with other data");
+}
+
 void Rows::row(int64_t index, Element& element) const {
+  require(index, 1);
   before(1, RowWatch::Order::Together);
   element.clear();
   Gave gave = Gave::Copies;
@@ -144,6 +151,7 @@ void Rows::row(int64_t index, Element& element) const {
 }
 
 void Rows::range(int64_t first, int64_t count, Element& element) const {
+  require(first, count);
   before(count, RowWatch::Order::Together);
   element.clear();
   Gave gave = Gave::Copies;
@@ -156,6 +164,7 @@ void Rows::range(int64_t first, int64_t count, Element& element) const {
 }
 
 void Rows::gather(std::span<const int64_t> indices, Element& element) const {
+  for (const int64_t index : indices) require(index, 1);
   before(static_cast<int64_t>(indices.size()), RowWatch::Order::Anywhere);
   element.clear();
   for (const RowTensor& t : tensors_) {
@@ -172,7 +181,6 @@ void Rows::gather(std::span<const int64_t> indices, Element& element) const {
     char* to = batch.bytes;
     constexpr size_t kAhead = 8;  // rows are anywhere in memory: they are asked for before they are copied
     for (size_t i = 0; i < indices.size(); ++i, to += row_bytes) {
-      if (indices[i] < 0 || indices[i] >= count_) internal_error("row ", indices[i], " of ", count_);
       if (!is_dense) {
         copy_bytes(row_view(t.tensor, indices[i]), to);
         continue;
@@ -190,6 +198,7 @@ void Rows::gather(std::span<const int64_t> indices, Element& element) const {
 
 void stack(std::span<const Tensor> tensors, size_t components, Element& batch) {
   batch.clear();
+  if (components == 0) user_error("an element without components cannot be batched");
   const size_t count = tensors.size() / components;
   for (size_t c = 0; c < components; ++c) {
     const codegen::Operand& o = ref_of(tensors[c]).layout;

@@ -62,6 +62,7 @@ class Rows {
   std::vector<RowTensor> tensors_;
   int64_t count_ = 0;
 
+  void require(int64_t first, int64_t count) const;  // UserError when there are no such rows: indices may come from a saved state
   void before(int64_t count, RowWatch::Order order) const;
   enum class Gave : uint8_t { Views, Copies };
   void after(Gave gave) const;  // ResourceError when something of what was copied was gone

@@ -1,5 +1,7 @@
 #include "data/errors.hpp"
 
+#include <system_error>
+
 #include "base/text.hpp"
 
 namespace tandem::data {
@@ -33,6 +35,10 @@ Described describe(const std::exception_ptr& error) {
     return {ErrorKind::Internal, std::string(e.what()).substr(kInternalPrefix.size()), is_located(e)};
   } catch (const std::bad_alloc&) {
     return {ErrorKind::Resource, "the host has no memory left"};
+  } catch (const std::length_error& e) {
+    return {ErrorKind::Resource, cat("a size that no memory can hold (", e.what(), ")")};
+  } catch (const std::system_error& e) {  // of files, streams and threads
+    return {ErrorKind::Resource, e.what()};
   } catch (const std::exception& e) {
     return {ErrorKind::User, e.what()};
   } catch (...) {

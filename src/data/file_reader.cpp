@@ -1,9 +1,11 @@
 #include "data/file_reader.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -11,12 +13,12 @@
 
 namespace tandem::data {
 
-Handle::Handle(const std::string& path) : fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-  if (fd_ < 0) resource_error(path, ": cannot be opened: ", std::strerror(errno));
-}
-
-Handle::~Handle() {
-  if (fd_ >= 0) close(fd_);
+Descriptor open_to_read(const std::string& path, Files which) {
+  Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | (which == Files::Regular ? O_NONBLOCK : 0)));
+  if (!file) resource_error(path, ": cannot be opened: ", std::strerror(errno));
+  struct stat s;
+  if (which == Files::Regular && (fstat(file.get(), &s) != 0 || !S_ISREG(s.st_mode))) resource_error(path, ": is no file");
+  return file;
 }
 
 struct FileReader::Inflater {
@@ -30,16 +32,24 @@ struct FileReader::Inflater {
   bool finished = false;  // a whole stream was read; a gzip file may have another one behind
 };
 
-FileReader::FileReader(std::string path, Compression compression, size_t buffer_bytes)
-    : path_(std::move(path)), file_(path_), buffer_(std::max<size_t>(buffer_bytes, 64)) {
-  if (compression != Compression::None) inflater_ = std::make_unique<Inflater>(compression, buffer_.size());
+namespace {
+constexpr size_t kLeastBuffer = 64, kAlwaysAllowed = size_t{1} << 20;  // a budget that is smaller than a record does not stop everything
+}
+
+FileReader::FileReader(std::string path, const ReaderOptions& o)
+    : path_(std::move(path)),
+      ram_budget_bytes_(o.ram_budget_bytes),
+      most_bytes_(std::max({o.ram_budget_bytes / 8, o.buffer_bytes, kAlwaysAllowed})),
+      file_(open_to_read(path_, o.files)),
+      buffer_(std::max(o.buffer_bytes, kLeastBuffer)) {
+  if (o.compression != Compression::None) inflater_ = std::make_unique<Inflater>(o.compression, buffer_.size());
 }
 
 FileReader::~FileReader() = default;
 
 size_t FileReader::read_some(char* to, size_t count) {
   for (;;) {
-    const ssize_t got = read(file_.fd(), to, count);
+    const ssize_t got = read(file_.get(), to, count);
     if (got >= 0) return static_cast<size_t>(got);
     if (errno != EINTR) resource_error(path_, ": cannot be read at byte ", offset_, ": ", std::strerror(errno));
   }
@@ -52,7 +62,16 @@ bool FileReader::fill() {
     end_ -= begin_;
     begin_ = 0;
   }
-  if (end_ == buffer_.size()) buffer_.resize(2 * buffer_.size());
+  if (end_ == buffer_.size()) {
+    if (end_ >= most_bytes_) {
+      const int64_t start = offset_;
+      abandon();
+      resource_error(path_, ": what begins at byte ", start, " has more than ", most_bytes_,
+                     " bytes, all that one record may have of a RAM budget of ", ram_budget_bytes_,
+                     "; the rest of the file is left out\n  hint: options({.ram_budget_bytes = ...})");
+    }
+    buffer_.resize(std::min(2 * buffer_.size(), most_bytes_));
+  }
   char* to = buffer_.data() + end_;
   const size_t room = buffer_.size() - end_;
   if (!inflater_) {
@@ -96,11 +115,11 @@ std::string_view FileReader::peek(size_t count) {
   return {buffer_.data() + begin_, std::min(count, end_ - begin_)};
 }
 
-std::string_view FileReader::peek_line(char mark) {
-  size_t searched = 0;
+std::string_view FileReader::peek_line(size_t from_byte) {
+  size_t searched = from_byte;
   for (;;) {
     const char* from = buffer_.data() + begin_;
-    if (const void* found = std::memchr(from + searched, mark, end_ - begin_ - searched))
+    if (const void* found = std::memchr(from + searched, '\n', end_ - begin_ - searched))
       return {from, static_cast<size_t>(static_cast<const char*>(found) - from) + 1};
     searched = end_ - begin_;
     if (!fill()) return {buffer_.data() + begin_, end_ - begin_};
@@ -114,7 +133,7 @@ void FileReader::consume(size_t count) {
 
 void FileReader::skip_to(int64_t offset) {
   if (!inflater_ && begin_ == end_ && offset >= offset_) {
-    if (lseek(file_.fd(), offset, SEEK_SET) < 0) resource_error(path_, ": cannot be read at byte ", offset, ": ", std::strerror(errno));
+    if (lseek(file_.get(), offset, SEEK_SET) < 0) resource_error(path_, ": cannot be read at byte ", offset, ": ", std::strerror(errno));
     offset_ = offset;
     return;
   }

@@ -12,7 +12,8 @@
 #include <cstring>
 #include <vector>
 
-#include "base/text.hpp"
+#include "base/border.hpp"
+#include "base/checked.hpp"
 #include "data/elements.hpp"
 #include "data/file_reader.hpp"
 #include "data/node.hpp"
@@ -20,19 +21,27 @@
 namespace tandem::data {
 namespace {
 
-constexpr int64_t kMostPixels = int64_t{1} << 30;  // a header may claim anything
+// A header may claim anything. What is plausible: an image that anybody has (16384 x 16384), and of a small file what fits in some
+// megabytes or what a plain surface is compressed to.
+constexpr int64_t kMostPixels = int64_t{1} << 28, kAlwaysAllowedPixels = int64_t{1} << 24, kMostPixelsOfAByte = 2048;
 
 void check_bytes(const Tensor& bytes, std::string_view what) {
   if (bytes.dtype() != DType::U8 || bytes.rank() != 1) user_error(what, ": ", bytes.type_str(), " is no file, which is uint8[n]");
 }
 
-void check_size(int64_t height, int64_t width, std::string_view what) {
-  if (height <= 0 || width <= 0 || height > kMostPixels / width) resource_error(what, ": an image of ", height, " x ", width, " pixels");
+void check_size(int64_t height, int64_t width, size_t bytes, std::string_view what) {
+  const int64_t plausible = checked_multiply(static_cast<int64_t>(bytes), kMostPixelsOfAByte).value_or(kMostPixels);
+  const int64_t most = std::min(kMostPixels, std::max(kAlwaysAllowedPixels, plausible));
+  const auto pixels = checked_multiply(height, width);
+  if (height <= 0 || width <= 0 || !pixels || *pixels > most)
+    resource_error(what, ": an image of ", height, " x ", width, " pixels in ", bytes, " bytes, of which at most ", most,
+                   " pixels are read");
 }
 
 // libjpeg reports errors by a call that must not return.
 struct JpegErrors {
   jpeg_error_mgr manager;
+  jpeg_progress_mgr progress;
   std::jmp_buf back;
   char text[JMSG_LENGTH_MAX];
 };
@@ -46,6 +55,15 @@ void on_jpeg_error(j_common_ptr info) {
 // Half an image is an error and not a grey area.
 void on_jpeg_warning(j_common_ptr info, int level) {
   if (level < 0) on_jpeg_error(info);
+}
+
+// A progressive image may be refined in as many rounds over all of its pixels as its bytes can name.
+void on_jpeg_progress(j_common_ptr info) {
+  constexpr int kMostScans = 100;  // encoders make ten or so
+  auto* errors = reinterpret_cast<JpegErrors*>(info->err);
+  if (reinterpret_cast<j_decompress_ptr>(info)->input_scan_number <= kMostScans) return;
+  std::snprintf(errors->text, sizeof errors->text, "more than %d scans of one image", kMostScans);
+  std::longjmp(errors->back, 1);
 }
 
 // Between setjmp and a possible longjmp nothing may have a destructor, so each half is a function of its own.
@@ -74,10 +92,12 @@ bool read_jpeg_rows(jpeg_decompress_struct& info, JpegErrors& errors, unsigned c
 }  // namespace
 
 Tensor read_file(const std::string& path) {
-  FileReader file(path, Compression::None);
-  std::string_view all;
-  for (size_t wanted = 1 << 16; (all = file.peek(wanted)).size() == wanted;) wanted *= 2;
-  return from_text(all);
+  return at_border("read_file", [&] {
+    FileReader file(path, {.files = Files::Regular});
+    std::string_view all;
+    for (size_t wanted = 1 << 16; (all = file.peek(wanted)).size() == wanted;) wanted *= 2;
+    return from_text(all);
+  });
 }
 
 Tensor decode_jpeg(const Tensor& bytes, int64_t channels) {
@@ -90,11 +110,13 @@ Tensor decode_jpeg(const Tensor& bytes, int64_t channels) {
   errors.manager.error_exit = on_jpeg_error;
   errors.manager.emit_message = on_jpeg_warning;
   jpeg_create_decompress(&info);
+  errors.progress.progress_monitor = on_jpeg_progress;
+  info.progress = &errors.progress;
   const std::unique_ptr<jpeg_decompress_struct, void (*)(jpeg_decompress_struct*)> ends(
       &info, [](jpeg_decompress_struct* i) { jpeg_destroy_decompress(i); });
   const auto* data = static_cast<const unsigned char*>(dense.raw_data());
   if (!read_jpeg_head(info, errors, data, bytes_of(dense), channels)) resource_error("decode_jpeg: ", errors.text);
-  check_size(info.output_height, info.output_width, "decode_jpeg");
+  check_size(info.output_height, info.output_width, bytes_of(dense), "decode_jpeg");
   NewTensor image = new_tensor(DType::U8, {info.output_height, info.output_width, info.out_color_space == JCS_GRAYSCALE ? 1 : 3});
   if (!read_jpeg_rows(info, errors, reinterpret_cast<unsigned char*>(image.bytes))) resource_error("decode_jpeg: ", errors.text);
   return std::move(image.tensor);
@@ -111,7 +133,7 @@ Tensor decode_png(const Tensor& bytes, int64_t channels) {
   if (!png_image_begin_read_from_memory(&image, dense.raw_data(), bytes_of(dense))) resource_error("decode_png: ", image.message);
   if (channels == 0) channels = !(image.format & PNG_FORMAT_FLAG_COLOR) ? 1 : image.format & PNG_FORMAT_FLAG_ALPHA ? 4 : 3;
   image.format = channels == 1 ? PNG_FORMAT_GRAY : channels == 3 ? PNG_FORMAT_RGB : PNG_FORMAT_RGBA;
-  check_size(image.height, image.width, "decode_png");
+  check_size(image.height, image.width, bytes_of(dense), "decode_png");
   NewTensor t = new_tensor(DType::U8, {image.height, image.width, channels});
   // What is transparent shows black where the result has no transparency.
   const png_color background{0, 0, 0};
@@ -176,7 +198,7 @@ Tensor resize_image(const Tensor& image, int64_t height, int64_t width) {
   if (s[0] == 0 || s[1] == 0) user_error("resize_image: ", image.type_str(), " has no pixels");
   if (s[0] == height && s[1] == width) return dense;
   NewTensor t = new_tensor(image.dtype(), {height, width, s[2]});
-  const std::vector<Tap> ys = taps(s[0], height), xs = taps(s[1], width);
+  const auto [ys, xs] = at_border("resize_image", [&] { return std::pair(taps(s[0], height), taps(s[1], width)); });
   if (image.dtype() == DType::U8)
     resize(dense.data<uint8_t>(), s[1], s[2], ys, xs, reinterpret_cast<uint8_t*>(t.bytes));
   else

@@ -1,4 +1,5 @@
 // Iterator: the root of the flows, their context, and what is asked of a whole pipeline.
+#include "base/border.hpp"
 #include "base/text.hpp"
 #include "data/explain.hpp"
 #include "data/node.hpp"
@@ -106,17 +107,23 @@ Iterator::Iterator(std::unique_ptr<Walk> walk) : walk_(std::move(walk)) {}
 Iterator::Iterator(Iterator&&) noexcept = default;
 Iterator& Iterator::operator=(Iterator&&) noexcept = default;
 Iterator::~Iterator() = default;
-bool Iterator::next(Element& element) { return root_of(walk_).next(element); }
+bool Iterator::next(Element& element) {
+  return at_border("next", [&] { return root_of(walk_).next(element); });
+}
 
 std::string Iterator::save() const {
-  Writer w;
-  root_of(walk_).save(w);
-  return w.bytes();
+  return at_border("save", [&] {
+    Writer w;
+    root_of(walk_).save(w);
+    return w.bytes();
+  });
 }
 
 void Iterator::restore(std::string_view state) {
-  Reader r(state);
-  root_of(walk_).restore(r);
+  at_border("restore", [&] {
+    Reader r(state);
+    root_of(walk_).restore(r);
+  });
 }
 
 std::string Iterator::explain() const { return root_of(walk_).explain(); }
@@ -132,6 +139,8 @@ std::vector<Spec> Dataset::specs() const {
 }
 int64_t Dataset::cardinality() const { return node_of(*this)->cardinality(); }
 std::string Dataset::str() const { return node_of(*this)->pipeline(); }
-Iterator Dataset::iterate() const { return Iterator(std::make_unique<Root>(node_of(*this))); }
+Iterator Dataset::iterate() const {
+  return at_border("iterate", [&] { return Iterator(std::make_unique<Root>(node_of(*this))); });
+}
 
 }  // namespace tandem::data

@@ -15,6 +15,22 @@ namespace {
 
 [[noreturn]] void damaged(const std::string& what, std::string_view why) { resource_error(what, ": ", why); }
 
+// The bytes of an array of this shape. It has at most so many rows as there are bytes for, or a few that have none: a walk over more
+// would not end.
+size_t bytes_of_array(const Shape& shape, DType dtype, size_t have, const std::string& what) {
+  constexpr int64_t kMostEmptyRows = int64_t{1} << 20;
+  size_t needed = 0;
+  try {
+    needed = byte_size(shape, dtype);
+  } catch (const UserError& e) {
+    damaged(what, e.what());
+  }
+  if (have < needed) damaged(what, cat("truncated: ", shape.str(), " of ", name(dtype), " needs ", needed, " bytes, ", have, " are there"));
+  if (needed == 0 && !shape.empty() && shape[0] > kMostEmptyRows)
+    damaged(what, cat("has ", shape[0], " rows without a byte, at most ", kMostEmptyRows, " of these are read"));
+  return needed;
+}
+
 template <class T> T number_at(std::string_view bytes, size_t at, const std::string& what) {
   if (at > bytes.size() || bytes.size() - at < sizeof(T)) damaged(what, "truncated");
   T x;
@@ -59,17 +75,16 @@ Shape shape_of(std::string_view text, const std::string& what) {
 
 }  // namespace
 
-MappedFile::MappedFile(std::string path) : path_(std::move(path)), file_(path_) {
+MappedFile::MappedFile(std::string path) : path_(std::move(path)), file_(open_to_read(path_, Files::Regular)) {
   struct stat s;
-  if (fstat(file_.fd(), &s) != 0) resource_error(path_, ": ", std::strerror(errno));
-  if (!S_ISREG(s.st_mode)) resource_error(path_, ": is no file");
+  if (fstat(file_.get(), &s) != 0) resource_error(path_, ": ", std::strerror(errno));
   size_ = static_cast<size_t>(s.st_size);
   if (size_ == 0) return;
-  void* mapped = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file_.fd(), 0);
+  void* mapped = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file_.get(), 0);
   if (mapped == MAP_FAILED) resource_error(path_, ": cannot be mapped: ", std::strerror(errno));
   data_ = static_cast<const char*>(mapped);
   health_ = std::make_shared<FileHealth>(path_, size_);
-  guard_.emplace(data_, size_, file_.fd(), *health_);
+  guard_.emplace(data_, size_, file_.get(), *health_);
 }
 
 MappedFile::~MappedFile() {
@@ -80,7 +95,7 @@ MappedFile::~MappedFile() {
 void MappedFile::before(size_t bytes) const {
   if (health_) health_->require_whole();
   struct stat s;
-  if (fstat(file_.fd(), &s) != 0) resource_error(path_, ": ", std::strerror(errno));
+  if (fstat(file_.get(), &s) != 0) resource_error(path_, ": ", std::strerror(errno));
   if (static_cast<size_t>(s.st_size) < size_)
     resource_error(path_, ": truncated while it was read: ", s.st_size, " of ", size_, " bytes are left");
   constexpr size_t kMostTouched = size_t{64} << 20;
@@ -134,8 +149,7 @@ RowTensor npy_array(std::string_view bytes, const std::shared_ptr<const void>& o
   const DType dtype = dtype_of(descr, what);
   const bool by_columns = value_of(header, "fortran_order", what).starts_with("True");
   const Shape shape = shape_of(value_of(header, "shape", what), what);
-  const size_t needed = byte_size(shape, dtype), have = bytes.size() - start - length;
-  if (have < needed) damaged(what, cat("truncated: ", shape.str(), " of ", name(dtype), " needs ", needed, " bytes, ", have, " are there"));
+  const size_t needed = bytes_of_array(shape, dtype, bytes.size() - start - length, what);
   const char* data = bytes.data() + start + length;
 
   const bool is_aligned = reinterpret_cast<uintptr_t>(data) % size_of(dtype) == 0;
@@ -173,6 +187,7 @@ std::vector<ZipEntry> zip_entries(const MappedFile& file) {
   uint64_t count = number_at<uint16_t>(all, end + 10, what), at = number_at<uint32_t>(all, end + 16, what);
   if (end >= 20 && all.substr(end - 20, 4) == std::string_view("PK\6\7", 4)) {
     const auto wide = number_at<uint64_t>(all, end - 12, what);
+    if (wide > end) damaged(what, cat("its 64-bit directory is at byte ", wide, ", behind its end at ", end));
     count = number_at<uint64_t>(all, wide + 32, what);
     at = number_at<uint64_t>(all, wide + 48, what);
   }
@@ -204,6 +219,9 @@ std::vector<ZipEntry> zip_entries(const MappedFile& file) {
     if (place + head > all.size() || packed > all.size() - place - head)
       damaged(what, cat("truncated: entry '", e.name, "' is not all there"));
     e.bytes = all.substr(place + head, packed);
+    constexpr uint64_t kMostExpansion = 1032;  // of deflate
+    if (e.full_size / kMostExpansion > packed)
+      damaged(what, cat("entry '", e.name, "' claims ", e.full_size, " bytes out of ", packed, "; deflate cannot do that"));
     if (e.method == 0 && packed != e.full_size) damaged(what, cat("entry '", e.name, "' has two different sizes"));
     if (e.method != 0 && e.method != 8) damaged(what, cat("entry '", e.name, "' is packed by method ", e.method, ", known are 0 and 8"));
     entries.push_back(std::move(e));

@@ -30,7 +30,7 @@ class MappedFile {
 
  private:
   const std::string path_;
-  Handle file_;
+  Descriptor file_;
   const char* data_ = nullptr;
   size_t size_ = 0;
   std::shared_ptr<FileHealth> health_;

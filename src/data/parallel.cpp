@@ -4,7 +4,8 @@
 
 namespace tandem::data {
 
-ParallelWalk::ParallelWalk(const Node& node, const Scope& scope, ParallelOptions options, std::nullptr_t) : Walk(scope.stage(node)) {
+ParallelWalk::ParallelWalk(const Node& node, const Scope& scope, ParallelOptions options, std::nullptr_t)
+    : Walk(scope.stage(node)), description_(node) {
   if (options.calls == 1) return;
   Stage& stage = this->stage();
   set_parallel(stage, *scope.context, options.calls);
@@ -42,7 +43,7 @@ void ParallelWalk::save(Writer& w) {
 void ParallelWalk::restore(Reader& r) {
   if (r.boolean() != ahead_.has_value()) user_error("restore: the state was saved with threads in ", stage().name, ", or without");
   if (ahead_)
-    ahead_->restore(r, [&] { restore_input(r); });
+    ahead_->restore(r, description_.specs(), [&] { restore_input(r); });
   else
     restore_input(r);
 }

@@ -36,6 +36,7 @@ class ParallelWalk : public Walk {
   Scope input_scope(const Scope& scope) const;
 
  private:
+  const Node& description_;
   std::optional<Ahead> ahead_;
   std::unique_ptr<Walk> input_;
 };

@@ -6,8 +6,9 @@
 
 #include <tandem/data/records.hpp>
 
+#include "base/border.hpp"
 #include "base/text.hpp"
-#include "data/crc32c.hpp"
+#include "data/record_format.hpp"
 
 namespace tandem::data {
 
@@ -70,21 +71,18 @@ struct RecordWriter::Impl {
   }
 };
 
-RecordWriter::RecordWriter(const std::string& file, Compression compression) : impl_(std::make_unique<Impl>(file, compression)) {}
+RecordWriter::RecordWriter(const std::string& file, Compression compression)
+    : impl_(at_border("RecordWriter", [&] { return std::make_unique<Impl>(file, compression); })) {}
 RecordWriter::RecordWriter(RecordWriter&&) noexcept = default;
 RecordWriter& RecordWriter::operator=(RecordWriter&&) noexcept = default;
 RecordWriter::~RecordWriter() = default;
 
 void RecordWriter::write(std::string_view record) {
   if (!impl_ || !impl_->file) user_error("this RecordWriter is closed");
-  char head[12];
-  const uint64_t length = record.size();
-  std::memcpy(head, &length, 8);
-  const uint32_t head_sum = masked(crc32c(head, 8)), data_sum = masked(crc32c(record.data(), record.size()));
-  std::memcpy(head + 8, &head_sum, 4);
-  impl_->add(head, sizeof head);
+  const RecordFrame frame = frame_of(record);
+  impl_->add(frame.head, sizeof frame.head);
   impl_->add(record.data(), record.size());
-  impl_->add(&data_sum, 4);
+  impl_->add(frame.tail, sizeof frame.tail);
 }
 
 void RecordWriter::close() {

@@ -25,7 +25,7 @@ inline size_t held_bytes(int64_t) { return sizeof(int64_t); }
 inline size_t held_bytes(const Element& e) { return bytes_of(e); }
 inline void put_item(Writer& w, int64_t item) { w.put(item); }
 inline void put_item(Writer& w, const Element& item) { w.put(item); }
-inline void get_item(Reader& r, int64_t& item) { item = r.integer(); }
-inline void get_item(Reader& r, Element& item) { item = r.element(); }
+inline void get_item(Reader& r, const std::optional<Specs>&, int64_t& item) { item = r.integer(); }
+inline void get_item(Reader& r, const std::optional<Specs>& declared, Element& item) { item = r.element(declared); }
 
 }  // namespace tandem::data

@@ -2,13 +2,13 @@
 #include <fnmatch.h>
 
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
 
-#include "base/text.hpp"
-#include "data/crc32c.hpp"
+#include "base/border.hpp"
+#include "base/checked.hpp"
 #include "data/file_source.hpp"
 #include "data/random.hpp"
+#include "data/record_format.hpp"
 #include "data/sources.hpp"
 
 namespace tandem::data {
@@ -30,7 +30,11 @@ class FileNode final : public Node {
 
 class FileWalk final : public Walk {
  public:
-  FileWalk(const FileNode& node, const Scope& scope) : Walk(scope.stage(node)), source_(node.source), parser_(source_.parser()) {}
+  FileWalk(const FileNode& node, const Scope& scope)
+      : Walk(scope.stage(node)),
+        source_(node.source),
+        reader_options_{source_.compression, source_.buffer_bytes, scope.context->budget.limit()},
+        parser_(source_.parser()) {}
 
  protected:
   bool next(Element& element) override {
@@ -60,7 +64,7 @@ class FileWalk final : public Walk {
  private:
   void open() {
     const size_t number = at_++;  // a file that cannot be opened is passed over
-    file_ = std::make_unique<FileReader>(source_.files[number], source_.compression, source_.buffer_bytes);
+    file_ = std::make_unique<FileReader>(source_.files[number], reader_options_);
     try {
       parser_->begin_file(*file_);
     } catch (...) {
@@ -71,6 +75,7 @@ class FileWalk final : public Walk {
   }
 
   const FileSource& source_;
+  const ReaderOptions reader_options_;
   std::unique_ptr<RecordParser> parser_;
   std::unique_ptr<FileReader> file_;
   size_t at_ = 0;
@@ -95,42 +100,19 @@ class LineParser final : public RecordParser {
   }
 };
 
-// Length (8 bytes), its masked checksum (4), the bytes, their masked checksum (4).
 class TfRecordParser final : public RecordParser {
   bool next(FileReader& file, Element& element) override {
-    const int64_t start = file.offset();
-    const std::string_view head = file.peek(kHead);
-    if (head.empty()) return false;
-    if (head.size() < kHead) {
+    using State = PeekedRecord::State;
+    const PeekedRecord record = peek_record(file);
+    if (record.state == State::EndOfFile) return false;
+    if (record.state == State::Whole) put_bytes(record.bytes, element);
+    if (record.state == State::WrongFrame)
       file.abandon();
-      resource_error(file.path(), ": truncated: the record at byte ", start, " has ", head.size(), " of the ", kHead, " bytes of its head");
-    }
-    uint64_t length;
-    uint32_t stored;
-    std::memcpy(&length, head.data(), sizeof length);
-    std::memcpy(&stored, head.data() + sizeof length, sizeof stored);
-    if (const uint32_t actual = masked(crc32c(head.data(), sizeof length)); actual != stored) {
-      file.abandon();  // where the next one begins is not known
-      resource_error(file.path(), ": corrupted: the record at byte ", start, " has a length whose checksum is ", actual, ", stored is ",
-                     stored, "; the rest of the file is left out");
-    }
-    const uint64_t whole = kHead + length + kTail;
-    const std::string_view record = whole > length ? file.peek(whole) : std::string_view();
-    if (record.size() < whole || whole < length) {
-      const size_t have = record.size();
-      file.abandon();
-      resource_error(file.path(), ": truncated: the record at byte ", start, " should have ", whole, " bytes, ", have, " are there");
-    }
-    std::memcpy(&stored, record.data() + kHead + length, sizeof stored);
-    const uint32_t actual = masked(crc32c(record.data() + kHead, length));
-    if (actual == stored) put_bytes(record.substr(kHead, length), element);
-    file.consume(whole);
-    if (actual != stored)
-      resource_error(file.path(), ": corrupted: the data of the record at byte ", start, " have the checksum ", actual, ", stored is ",
-                     stored);
+    else
+      file.consume(record.consumed_bytes);
+    if (record.state != State::Whole) resource_error(file.path(), ": ", record.problem);
     return true;
   }
-  static constexpr size_t kHead = 12, kTail = 4;
 };
 
 class FixedParser final : public RecordParser {
@@ -220,7 +202,7 @@ std::vector<std::string> files_that_fit(const std::string& pattern) {
 }
 
 Dataset Dataset::list_files(const std::string& pattern, ListOptions options) {
-  std::vector<std::string> files = files_that_fit(pattern);
+  std::vector<std::string> files = at_border("list_files", [&] { return files_that_fit(pattern); });
   if (files.empty()) resource_error("list_files: no file fits ", pattern);
   const auto count = static_cast<int64_t>(files.size());
   const Dataset all(numbered_source("list_files", pattern, bytes_spec(), count, [files = std::move(files)](int64_t i, Element& e) {
@@ -243,6 +225,7 @@ Dataset Dataset::fixed_length_records(std::vector<std::string> files, int64_t re
   positive(record_bytes, "fixed_length_records: record_bytes");
   if (o.header_bytes < 0 || o.footer_bytes < 0)
     user_error("fixed_length_records: a header of ", o.header_bytes, " and a footer of ", o.footer_bytes, " bytes");
+  sum_of(record_bytes, o.footer_bytes, "fixed_length_records: a record and the footer");
   return Dataset(file_source({"fixed_length_records", std::to_string(record_bytes), std::move(files), o.compression, size_t{1} << 18,
                               Specs{{DType::U8, {record_bytes}}}, [=] { return std::make_unique<FixedParser>(record_bytes, o); }}));
 }

@@ -4,6 +4,7 @@
 
 #include <tandem/data/images.hpp>
 
+#include "base/border.hpp"
 #include "base/text.hpp"
 #include "data/file_source.hpp"
 #include "data/sources.hpp"
@@ -51,7 +52,7 @@ std::vector<Labelled> images_below(const std::string& folder) {
 Dataset Dataset::image_folder(const std::string& folder, ImageOptions o) {
   if ((o.height > 0) != (o.width > 0) || o.height < 0) user_error("image_folder: a size of ", o.height, " x ", o.width);
   if (o.channels != 1 && o.channels != 3 && o.channels != 4) user_error("image_folder: channels is ", o.channels, ", it must be 1, 3 or 4");
-  const auto images = std::make_shared<const std::vector<Labelled>>(images_below(folder));
+  const auto images = std::make_shared<const std::vector<Labelled>>(at_border("image_folder", [&] { return images_below(folder); }));
   const auto count = static_cast<int64_t>(images->size());
   Dataset files(numbered_source("image_folder", folder, Specs{bytes_spec()[0], {DType::I32, {}}}, count, [images](int64_t i, Element& e) {
     const Labelled& image = (*images)[static_cast<size_t>(i)];

@@ -127,7 +127,8 @@ class GeneratorWalk final : public Walk {
   }
   // Its position is known to nobody but itself: it is asked as often as before.
   void restore(Reader& r) override {
-    const int64_t calls = r.integer(0, INT64_MAX);
+    const int64_t known = node_.cardinality();  // it may be asked once more, for its end
+    const int64_t calls = known >= 0 && known < INT64_MAX / 2 ? r.integer(0, known + 1) : r.count();
     ended_ = r.boolean();
     if (ended_ || calls == 0) return;
     generate_ = node_.start();

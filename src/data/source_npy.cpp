@@ -1,20 +1,25 @@
 // Rows of NumPy arrays in files: mapped where they are stored as they are, unpacked into memory where they are compressed.
 #include <algorithm>
 
-#include "base/text.hpp"
+#include "base/border.hpp"
+#include "base/checked.hpp"
+#include "data/budget.hpp"
 #include "data/mapped_file.hpp"
 #include "data/sources.hpp"
 
 namespace tandem::data {
+namespace {
 
-Dataset Dataset::npy(const std::string& path) {
+uint64_t saturating_sum(uint64_t a, uint64_t b) { return checked_add(a, b).value_or(UINT64_MAX); }
+
+NodeRef npy_source(const std::string& path) {
   const auto file = std::make_shared<const MappedFile>(path);
   Rows rows({npy_array(file->bytes(), file, path)}, "npy");
   rows.watch = row_watch(file, rows);
-  return Dataset(rows_source("npy", path, std::move(rows)));
+  return rows_source("npy", path, std::move(rows));
 }
 
-Dataset Dataset::npz(const std::string& path, std::vector<std::string> names) {
+NodeRef npz_source(const std::string& path, std::vector<std::string> names) {
   const auto file = std::make_shared<const MappedFile>(path);
   const std::vector<ZipEntry> entries = zip_entries(*file);
   if (names.empty())
@@ -22,6 +27,8 @@ Dataset Dataset::npz(const std::string& path, std::vector<std::string> names) {
       if (e.name.ends_with(".npy")) names.push_back(e.name.substr(0, e.name.size() - 4));
   if (names.empty()) resource_error("npz: ", path, " holds no arrays");
   std::vector<RowTensor> arrays;
+  uint64_t unpacked = 0;
+  const uint64_t most = free_memory_bytes() / 2;  // as for a pipeline that is given no budget
   for (const std::string& name : names) {
     const auto entry = std::ranges::find_if(entries, [&](const ZipEntry& e) { return e.name == name + ".npy" || e.name == name; });
     if (entry == entries.end()) {
@@ -33,6 +40,10 @@ Dataset Dataset::npz(const std::string& path, std::vector<std::string> names) {
     if (entry->method == 0) {
       arrays.push_back(npy_array(entry->bytes, file, what));
     } else {
+      unpacked = saturating_sum(unpacked, entry->full_size);
+      if (unpacked > most)
+        resource_error(what, ": unpacked, the arrays up to this one have ", unpacked, " bytes; half of the free memory is ", most,
+                       "\n  hint: np.savez does not compress, and such arrays are mapped");
       const auto full = std::make_shared<const std::vector<char>>(inflated(*entry, what));
       arrays.push_back(npy_array({full->data(), full->size()}, full, what));
     }
@@ -41,7 +52,17 @@ Dataset Dataset::npz(const std::string& path, std::vector<std::string> names) {
   rows.watch = row_watch(file, rows);
   std::string text = path;
   for (const std::string& name : names) text += cat(", ", name);
-  return Dataset(rows_source("npz", std::move(text), std::move(rows)));
+  return rows_source("npz", std::move(text), std::move(rows));
+}
+
+}  // namespace
+
+Dataset Dataset::npy(const std::string& path) {
+  return at_border("npy", [&] { return Dataset(npy_source(path)); });
+}
+
+Dataset Dataset::npz(const std::string& path, std::vector<std::string> names) {
+  return at_border("npz", [&] { return Dataset(npz_source(path, std::move(names))); });
 }
 
 }  // namespace tandem::data

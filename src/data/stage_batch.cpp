@@ -52,7 +52,7 @@ class RowBatchWalk final : public ParallelWalk {
     const int64_t* first = indices.data<int64_t>();
     const auto count = static_cast<size_t>(indices.size());
     size_t consecutive = 1;
-    while (consecutive < count && first[consecutive] == first[0] + static_cast<int64_t>(consecutive)) ++consecutive;
+    while (consecutive < count && first[consecutive - 1] < INT64_MAX && first[consecutive] == first[consecutive - 1] + 1) ++consecutive;
     if (consecutive == count)
       rows_.range(first[0], static_cast<int64_t>(count), element);
     else
@@ -122,7 +122,13 @@ class BatchWalk final : public ParallelWalk {
     ended_ = r.boolean();
     count_ = r.integer(0, node_.size);
     collected_ = r.element();
-    components_ = count_ ? collected_.size() / static_cast<size_t>(count_) : 0;
+    const auto count = static_cast<size_t>(count_);
+    if (count == 0 ? !collected_.empty() : collected_.empty() || collected_.size() % count != 0)
+      Reader::damaged(cat(collected_.size(), " components of ", count, " elements of a batch"));
+    components_ = count ? collected_.size() / count : 0;
+    if (const auto declared = node_.input().specs())
+      for (auto from = collected_.begin(); from != collected_.end(); from += static_cast<ptrdiff_t>(components_))
+        check_element(*declared, Element(from, from + static_cast<ptrdiff_t>(components_)));
     ParallelWalk::restore_input(r);
   }
 

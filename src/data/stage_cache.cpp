@@ -1,18 +1,13 @@
 // cache in memory, cache in a file, snapshot: the first whole walk keeps its elements, later ones read them.
-#include <unistd.h>
-
-#include <atomic>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <mutex>
-
-#include <tandem/data/records.hpp>
 
 #include "base/text.hpp"
 #include "data/crc32c.hpp"
 #include "data/file_source.hpp"
 #include "data/node.hpp"
+#include "data/record_format.hpp"
 
 namespace tandem::data {
 namespace {
@@ -75,7 +70,8 @@ class MemoryCacheWalk final : public InputWalk {
     const bool is_whole = r.boolean();
     const int64_t at = r.integer(0, INT64_MAX), count = r.integer(0, INT64_MAX);
     std::vector<Element> elements;
-    for (int64_t i = 0; i < count; ++i) elements.push_back(r.element());
+    const auto declared = node_.specs();
+    for (int64_t i = 0; i < count; ++i) elements.push_back(r.element(declared));
     at_ = static_cast<size_t>(std::min(at, count));
     kept_.reset();
     if (is_whole) {
@@ -113,21 +109,21 @@ class FileCacheNode final : public Node {
   const std::string shown_;
 };
 
-// Reads the file when it is there. Else lets elements through and writes them under another name, which becomes the file's at the end.
+// Reads the file when it is there. Else lets elements through and writes them; the file takes its name at the end.
 class FileCacheWalk final : public InputWalk {
  public:
-  FileCacheWalk(const FileCacheNode& node, const Scope& scope) : InputWalk(node, scope), node_(node), context_(*scope.context) {}
-  ~FileCacheWalk() override { give_up(); }
+  FileCacheWalk(const FileCacheNode& node, const Scope& scope)
+      : InputWalk(node, scope), node_(node), declared_(node.specs()), context_(*scope.context) {}
 
  protected:
   bool next(Element& element) override {
     if (mode_ == Mode::New) begin();
     if (mode_ == Mode::Reading) return read(element);
     if (input().pull(element)) {
-      if (writer_) put(element);
+      if (file_) put(element);
       return true;
     }
-    if (writer_) finish();
+    if (file_) finish();
     return false;
   }
   void save(Writer& w) override {
@@ -139,7 +135,7 @@ class FileCacheWalk final : public InputWalk {
     mode_ = static_cast<Mode>(r.integer(0, static_cast<int64_t>(Mode::Passing)));
     const int64_t offset = r.integer(0, INT64_MAX);
     if (mode_ == Mode::Reading) {
-      reader_ = std::make_unique<FileReader>(node_.file, Compression::None);
+      reader_ = reader();
       reader_->skip_to(offset);
     }
     InputWalk::restore(r);
@@ -148,69 +144,69 @@ class FileCacheWalk final : public InputWalk {
  private:
   enum class Mode : uint8_t { New, Reading, Writing, Passing };
 
+  // Without a budget: an element that was written is read, and the file has a byte for each of its bytes.
+  std::unique_ptr<FileReader> reader() const { return std::make_unique<FileReader>(node_.file, ReaderOptions{.files = Files::Regular}); }
   void begin() {
     std::error_code error;
     if (fs::exists(node_.file, error)) {
       mode_ = Mode::Reading;
-      reader_ = std::make_unique<FileReader>(node_.file, Compression::None);
+      reader_ = reader();
       return;
     }
-    static std::atomic<uint64_t> number{0};
     const fs::path parent = fs::path(node_.file).parent_path();
     if (!parent.empty()) fs::create_directories(parent, error);
-    temporary_ = cat(node_.file, ".", getpid(), ".", ++number, ".part");
-    writer_.emplace(temporary_);
+    file_.emplace(node_.file);
     mode_ = Mode::Writing;
+  }
+  void put(std::string_view record) {
+    const RecordFrame frame = frame_of(record);
+    file_->write({frame.head, sizeof frame.head});
+    file_->write(record);
+    file_->write({frame.tail, sizeof frame.tail});
   }
   void put(const Element& element) {
     Writer w;
     w.put(element);
-    writer_->write(w.bytes());
+    put(w.bytes());
   }
   void finish() {
     context_.files.require_whole_views();
-    writer_->write(kEnd);
-    writer_->close();
-    writer_.reset();
-    std::error_code error;
-    fs::rename(temporary_, node_.file, error);
-    if (error) resource_error(node_.file, ": cannot be written: ", error.message());
-    temporary_.clear();
+    put(kEnd);
+    file_->commit(AtomicFile::Flush::Later);  // checksums tell what a crash left
+    file_.reset();
   }
-  void give_up() {
-    writer_.reset();
-    std::error_code ignored;
-    if (!temporary_.empty()) fs::remove(temporary_, ignored);
+  [[noreturn]] void damaged(int64_t at, std::string_view why) {
+    ended_ = true;
+    resource_error(node_.file, ": damaged at byte ", at, ": ", why, "\n  hint: remove the file, and it is written again");
   }
   bool read(Element& element) {
     if (ended_) return false;
-    const std::string_view head = reader_->peek(12);
-    uint64_t length = 0;
-    if (head.size() == 12) std::memcpy(&length, head.data(), 8);
-    const std::string_view record = head.size() == 12 && length < UINT64_MAX - 16 ? reader_->peek(16 + length) : std::string_view();
-    uint32_t sum = 0;
-    if (record.size() == 16 + length) std::memcpy(&sum, record.data() + 12 + length, 4);
-    if (record.size() < 16 + length || sum != masked(crc32c(record.data() + 12, length))) {
-      ended_ = true;
-      resource_error(node_.file, ": damaged at byte ", reader_->offset(), "\n  hint: remove the file, and it is written again");
-    }
-    const std::string_view bytes = record.substr(12, length);
-    if (bytes == kEnd) {
+    const int64_t at = reader_->offset();
+    const PeekedRecord record = peek_record(*reader_);
+    if (record.state == PeekedRecord::State::EndOfFile) damaged(at, "it ends without its last record");
+    if (record.state != PeekedRecord::State::Whole) damaged(at, record.problem);
+    if (record.bytes == kEnd) {
       ended_ = true;
       return false;
     }
-    element = Reader(bytes).element();
-    reader_->consume(16 + length);
+    try {
+      Reader r(record.bytes);
+      element = r.element(declared_);
+      if (!r.at_end()) user_error("there is more behind an element");
+    } catch (const UserError&) {
+      damaged(at, "its record is no element of this pipeline");
+    }
+    reader_->consume(record.consumed_bytes);
     return true;
   }
 
   static constexpr std::string_view kEnd = "end";
   const FileCacheNode& node_;
+  const std::optional<Specs> declared_;
   Context& context_;
   Mode mode_ = Mode::New;
   bool ended_ = false;
-  std::string temporary_;
-  std::optional<RecordWriter> writer_;
+  std::optional<AtomicFile> file_;  // while it is written
   std::unique_ptr<FileReader> reader_;
 };
 

@@ -183,6 +183,9 @@ class ScanWalk final : public InputWalk {
   }
   void restore(Reader& r) override {
     state_ = r.element();
+    if (state_.size() != node_.initial.size())
+      Reader::damaged(cat("scan has ", node_.initial.size(), " tensors, ", state_.size(), " are given"));
+    node_.check_state(state_.size(), [&](size_t i) { return state_[i].type_str(); });
     InputWalk::restore(r);
   }
 
@@ -222,7 +225,7 @@ class EnumerateWalk final : public InputWalk {
     InputWalk::save(w);
   }
   void restore(Reader& r) override {
-    number_ = r.integer();
+    number_ = r.integer(INT64_MIN, INT64_MAX / 2);
     InputWalk::restore(r);
   }
 

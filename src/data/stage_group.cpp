@@ -137,7 +137,8 @@ class WindowWalk final : public InputWalk {
     ended_ = r.boolean();
     to_skip_ = r.integer(0, node_.options.shift);
     const int64_t count = r.integer(0, INT64_MAX);
-    for (int64_t i = 0; i < count; ++i) buffer_.push_back(r.element());
+    const auto declared = node_.input().specs();
+    for (int64_t i = 0; i < count; ++i) buffer_.push_back(r.element(declared));
     InputWalk::restore(r);
   }
 

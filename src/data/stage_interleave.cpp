@@ -63,7 +63,7 @@ class Inner {
   void restore(Reader& r) {
     if (r.boolean() != ahead_.has_value()) user_error("restore: the state was saved with other threads in interleave");
     if (ahead_)
-      ahead_->restore(r, [&] { walk_->restore_from(r); });
+      ahead_->restore(r, node_of(dataset_)->specs(), [&] { walk_->restore_from(r); });
     else
       walk_->restore_from(r);
   }
@@ -134,7 +134,7 @@ class InterleaveWalk final : public InputWalk {
       user_error("restore: the state was saved with a cycle of ", count, ", here it is ", slots_.size(), "\n  hint: give cycle_length");
     for (size_t i = 0; i < slots_.size(); ++i) {
       if (!r.boolean()) continue;
-      slots_[i] = std::make_unique<Inner>(r.element(), node_, scope_, i < ahead_count_);
+      slots_[i] = std::make_unique<Inner>(r.element(node_.input().specs()), node_, scope_, i < ahead_count_);
       slots_[i]->restore(r);
       ++open_;
     }

@@ -173,9 +173,10 @@ class BucketWalk final : public InputWalk {
   }
   void restore(Reader& r) override {
     ended_ = r.boolean();
+    const auto declared = node_.input().specs();
     for (size_t b = 0; b < filled_.size(); ++b) {
       const int64_t count = r.integer(0, node_.buckets[b].batch_size);
-      for (int64_t i = 0; i < count; ++i) filled_[b].push_back(r.element());
+      for (int64_t i = 0; i < count; ++i) filled_[b].push_back(r.element(declared));
     }
     InputWalk::restore(r);
   }

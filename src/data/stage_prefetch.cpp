@@ -32,7 +32,8 @@ class PrefetchNode final : public Node {
 
 class PrefetchWalk final : public Walk {
  public:
-  PrefetchWalk(const PrefetchNode& node, const Scope& scope) : Walk(scope.stage(node)), ahead_(stage(), *scope.context, scope.stop) {
+  PrefetchWalk(const PrefetchNode& node, const Scope& scope)
+      : Walk(scope.stage(node)), node_(node), ahead_(stage(), *scope.context, scope.stop) {
     set_capacity(stage(), *scope.context, node.elements);
     input_ = node.input().walk(scope.with(ahead_.token()).input(0));
     Ahead::Work work{.pull = [this](Element& e) { return input_->pull(e); }};
@@ -46,10 +47,11 @@ class PrefetchWalk final : public Walk {
     ahead_.save(w, [&] { input_->save_to(w); });
   }
   void restore(Reader& r) override {
-    ahead_.restore(r, [&] { input_->restore_from(r); });
+    ahead_.restore(r, node_.specs(), [&] { input_->restore_from(r); });
   }
 
  private:
+  const PrefetchNode& node_;
   std::unique_ptr<Walk> input_;  // outlives the thread that reads it
   Ahead ahead_;
 };

@@ -1,5 +1,5 @@
 // Stages that choose among elements: repeat, take, skip, shard.
-#include "base/text.hpp"
+#include "base/checked.hpp"
 #include "data/map.hpp"
 #include "data/select.hpp"
 
@@ -39,7 +39,7 @@ template <class Item> class RepeatFlow final : public Flow<Item> {
     if (flow_) flow_->save_to(w);
   }
   void restore(Reader& r) override {
-    epoch_ = r.integer();
+    epoch_ = count_ == kInfinite ? r.count() : r.integer(0, count_);
     is_empty_ = r.boolean();
     if (r.boolean()) {
       if (!flow_) flow_ = make_flow<Item>(input_, scope_);
@@ -106,8 +106,15 @@ template <class Item> class PartFlow final : public Flow<Item> {
     flow_->save_to(w);
   }
   void restore(Reader& r) override {
-    passed_ = r.integer();
-    given_ = r.integer();
+    passed_ = r.count();
+    given_ = part_.count == kInfinite ? r.count() : r.integer(0, part_.count);
+    const auto place = [&](int64_t given) {  // of an item among those of the input
+      const auto steps = checked_multiply(given, part_.step);
+      return steps ? checked_add(part_.first, *steps) : std::nullopt;
+    };
+    const auto next = place(given_);
+    if (!next || passed_ > *next || (given_ > 0 && passed_ <= *place(given_ - 1)))
+      Reader::damaged(cat(given_, " items given after ", passed_, " of the input"));
     flow_->restore_from(r);
   }
 

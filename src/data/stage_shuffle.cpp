@@ -17,25 +17,7 @@ template <class Item> class ShuffleFlow final : public Flow<Item> {
   ShuffleFlow(const ShuffleNode& node, const Scope& scope);
 
  protected:
-  bool next(Item& item) override {
-    while (!ended_ && static_cast<int64_t>(buffer_.size()) < size_) {
-      Item more;
-      if (flow_->pull(more)) {
-        held_.add(held_bytes(more), "the buffer of shuffle");
-        buffer_.push_back(std::move(more));
-      } else {
-        ended_ = true;
-      }
-    }
-    if (buffer_.empty()) return false;
-    const size_t drawn = random_.below(buffer_.size());
-    item = std::move(buffer_[drawn]);
-    held_.remove(held_bytes(item));
-    // In a full buffer the next one takes this place; at the end the last one does.
-    if (drawn + 1 != buffer_.size()) buffer_[drawn] = std::move(buffer_.back());
-    buffer_.pop_back();
-    return true;
-  }
+  bool next(Item& item) override;
   void save(Writer& w) override {
     w.put(random_.state());
     w.put(ended_);
@@ -46,7 +28,7 @@ template <class Item> class ShuffleFlow final : public Flow<Item> {
   void restore(Reader& r) override;
 
  private:
-  const int64_t size_;
+  const ShuffleNode& node_;
   std::unique_ptr<Flow<Item>> flow_;
   Held held_;
   std::vector<Item> buffer_;
@@ -81,17 +63,38 @@ class ShuffleNode final : public SelectNode<ShuffleNode> {
 template <class Item>
 ShuffleFlow<Item>::ShuffleFlow(const ShuffleNode& node, const Scope& scope)
     : Flow<Item>(scope.stage(node)),
-      size_(node.size),
+      node_(node),
       flow_(make_flow<Item>(node.input(), scope.input(0))),
       held_(scope.context->budget),
       random_(node.random(scope.context->next_epoch(scope.path, node.iterators))) {}
 
+template <class Item> bool ShuffleFlow<Item>::next(Item& item) {
+  while (!ended_ && static_cast<int64_t>(buffer_.size()) < node_.size) {
+    Item more;
+    if (flow_->pull(more)) {
+      held_.add(held_bytes(more), "the buffer of shuffle");
+      buffer_.push_back(std::move(more));
+    } else {
+      ended_ = true;
+    }
+  }
+  if (buffer_.empty()) return false;
+  const size_t drawn = random_.below(buffer_.size());
+  item = std::move(buffer_[drawn]);
+  held_.remove(held_bytes(item));
+  // In a full buffer the next one takes this place; at the end the last one does.
+  if (drawn + 1 != buffer_.size()) buffer_[drawn] = std::move(buffer_.back());
+  buffer_.pop_back();
+  return true;
+}
+
 template <class Item> void ShuffleFlow<Item>::restore(Reader& r) {
   random_ = Random(r.bits());
   ended_ = r.boolean();
-  const int64_t count = r.integer(0, size_);
+  const int64_t count = r.integer(0, node_.size);
+  const auto declared = node_.input().specs();
   for (int64_t i = 0; i < count; ++i) {
-    get_item(r, buffer_.emplace_back());
+    get_item(r, declared, buffer_.emplace_back());
     held_.add(held_bytes(buffer_.back()), "the buffer of shuffle");
   }
   flow_->restore_from(r);

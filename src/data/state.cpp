@@ -1,5 +1,6 @@
 #include "data/state.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/text.hpp"
@@ -7,13 +8,10 @@
 #include "data/errors.hpp"
 
 namespace tandem::data {
-namespace {
 
-[[noreturn]] void damaged(std::string_view what) {
+void Reader::damaged(std::string_view what) {
   user_error("restore: the state is damaged: ", what, "\n  hint: it must be the whole text that save() gave");
 }
-
-}  // namespace
 
 void Writer::put(int64_t x) {
   char raw[sizeof x];
@@ -66,6 +64,26 @@ int64_t Reader::integer(int64_t low, int64_t high) {
 
 std::string_view Reader::text() { return take(static_cast<uint64_t>(integer(0, INT64_MAX))); }
 
+namespace {
+
+// A shape without elements has no bytes that hold it to what was written; what it may become elsewhere, in a padded batch, is held here.
+uint64_t bytes_of_state(const Shape& shape, DType dtype) {
+  constexpr int64_t kMostOfEmpty = int64_t{1} << 24;
+  uint64_t bytes = 0;
+  try {
+    bytes = byte_size(shape, dtype);
+  } catch (const UserError& e) {
+    Reader::damaged(e.what());
+  }
+  if (bytes == 0)
+    for (const int64_t extent : shape)
+      if (extent > kMostOfEmpty)
+        Reader::damaged(cat("a tensor of shape ", shape.str(), " has no elements and an extent above ", kMostOfEmpty));
+  return bytes;
+}
+
+}  // namespace
+
 Element Reader::element() {
   Element element;
   const int64_t count = integer(0, INT64_MAX);
@@ -74,10 +92,21 @@ Element Reader::element() {
     const int64_t rank = integer(0, kMaxRank);
     Shape shape;
     for (int64_t axis = 0; axis < rank; ++axis) shape.push_back(integer(0, INT64_MAX));
-    const std::string_view raw = take(byte_size(shape, dtype));
+    const std::string_view raw = take(bytes_of_state(shape, dtype));
+    if (dtype == DType::Bool && std::ranges::any_of(raw, [](char c) { return c != 0 && c != 1; })) damaged("a bool is neither 0 nor 1");
     element.push_back(make_tensor(dtype, shape, raw.data()));
   }
   return element;
+}
+
+Element Reader::element(const std::optional<Specs>& declared) {
+  Element read = element();
+  try {
+    if (declared) check_element(*declared, read);
+  } catch (const UserError& e) {
+    damaged(e.what());
+  }
+  return read;
 }
 
 std::exception_ptr Reader::error() {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,14 +41,18 @@ class Reader {
  public:
   explicit Reader(std::string_view bytes) : bytes_(bytes) {}
   int64_t integer();
-  int64_t integer(int64_t low, int64_t high);  // both included
+  int64_t integer(int64_t low, int64_t high);            // both included
+  int64_t count() { return integer(0, INT64_MAX / 2); }  // of what happened: counting on does not leave the type
   uint64_t bits() { return static_cast<uint64_t>(integer()); }
   bool boolean() { return integer(0, 1) != 0; }
   std::string_view text();
   Element element();
+  // One that goes on to other stages or to functions of the user, which count on what was declared; nothing: that is not known.
+  Element element(const std::optional<std::vector<Spec>>& declared);
   std::exception_ptr error();
   void tag(std::string_view stage);
   bool at_end() const { return bytes_.empty(); }
+  [[noreturn]] static void damaged(std::string_view what);
 
  private:
   std::string_view take(uint64_t count);

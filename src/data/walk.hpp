@@ -30,7 +30,7 @@ template <class Item> class Flow {
   }
   void restore_from(Reader& r) {
     r.tag(stage_.name);
-    number_ = r.integer();
+    number_ = r.count();
     restore(r);
   }
   Stage& stage() const { return stage_; }

@@ -228,8 +228,8 @@ TEST(DataErrorsDeathTest, OtherBusErrorsAreAsBefore) {
   const Folder folder;
   const Dataset ours = Dataset::npy(array_of_pages(folder));  // the handler is there
   const std::string path = folder.write("other", std::string(8192, 'x'));
-  const Handle handle(path);
-  const auto* bytes = static_cast<const volatile char*>(mmap(nullptr, 8192, PROT_READ, MAP_PRIVATE, handle.fd(), 0));
+  const Descriptor file = open_to_read(path, Files::Regular);
+  const auto* bytes = static_cast<const volatile char*>(mmap(nullptr, 8192, PROT_READ, MAP_PRIVATE, file.get(), 0));
   std::filesystem::resize_file(path, 0);
   std::filesystem::remove_all(folder.path());  // what is killed removes nothing
   const auto dies = [](int status) {           // of the signal, or of a sanitizer's own handler, which was there before
@@ -296,11 +296,37 @@ TEST(DataErrors, CsvFields) {
   const std::string file = folder.write("t.csv", "1,a\nx,b\n3\n4,d\n");
   const Dataset d = Dataset::csv({file}, {.columns = {{.dtype = DType::I32}, {.kind = CsvColumn::Kind::Text}}});
   Iterator it = d.iterate();
-  EXPECT_EQ(next_error(it), "csv: element 1: " + file + " line 2: field 1: 'x' is no int32");
+  EXPECT_EQ(next_error(it), "csv: element 1: " + file + " line 2: column 1: 'x' is no int32");
   EXPECT_EQ(next_error(it), "csv: element 2: " + file + " line 3: has 1 fields, declared are 2");
   EXPECT_EQ(texts(d.ignore_errors(), 1), (std::vector<std::string>{"a", "d"}));
   EXPECT_EQ(first_error(Dataset::csv({folder.write("big.csv", "300\n")}, {.columns = {{.dtype = DType::U8}}})),
-            "csv: element 0: " + (folder / "big.csv") + " line 1: field 1: '300' is no uint8");
+            "csv: element 0: " + (folder / "big.csv") + " line 1: column 1: '300' is no uint8");
+}
+
+TEST(DataErrors, CsvColumnsAreNamed) {
+  const Folder folder;
+  const std::string file = folder.write("t.csv",
+                                        "\xef\xbb\xbf"
+                                        "name,age,city\na,1,x\nb,old,y\nc,,z\nd,4\ne,5,z,more,fields\nf\n\"g\nh\",7,w\n");
+  const auto with = [&](const std::vector<CsvColumn>& columns) { return Dataset::csv({file}, {.columns = columns, .header = true}); };
+  const CsvColumn name{.name = "name", .kind = CsvColumn::Kind::Text}, age{.name = "age", .dtype = DType::I32};
+  Iterator it = with({name, age}).iterate();
+  EXPECT_EQ(next_error(it), "csv: element 1: " + file + " line 3: column 2 ('age'): 'old' is no int32");
+  EXPECT_EQ(next_error(it),
+            "csv: element 2: " + file + " line 4: column 2 ('age') is empty\n  hint: CsvColumn::missing says what that stands for");
+  EXPECT_EQ(next_error(it), "csv: element 4: " + file +
+                                " line 6: has 5 fields, the header has 3\n  hint: a field with a delimiter in it is written in quotes");
+  EXPECT_EQ(next_error(it), "csv: element 5: " + file + " line 7: has 1 fields, column 2 ('age') is asked for");
+  EXPECT_EQ(texts(with({name, age}).ignore_errors()), (std::vector<std::string>{"a", "d", "g\nh"}));  // "name" is found behind the mark
+  EXPECT_EQ(first_error(with({{.name = "zip"}})), "csv: element 0: " + file + ": the header has no column 'zip'; it has name, age, city");
+  // A column by its place has its name too; a mark in front of numbers is no part of them.
+  EXPECT_EQ(first_error(with({{.dtype = DType::I32}})), "csv: element 0: " + file + " line 2: column 1 ('name'): 'a' is no int32");
+  const std::string plain = folder.write("p.csv",
+                                         "\xef\xbb\xbf"
+                                         "1\n2\n");
+  EXPECT_EQ(values<int32_t>(Dataset::csv({plain}, {.columns = {{.dtype = DType::I32}}})), (std::vector<int32_t>{1, 2}));
+  const std::string wide = folder.write("w.csv", std::string(5000, 'x') + "\n");
+  EXPECT_LT(first_error(Dataset::csv({wide}, {.columns = {{.dtype = DType::I32}}})).size(), 500u);
 }
 
 TEST(DataErrors, Checksums) {
