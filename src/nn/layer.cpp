@@ -85,7 +85,7 @@ Variable LayerBody::add_weight(const std::string& name, const Shape& shape, cons
   const DType dtype = options.dtype.value_or(dtype_);
   const std::string full_name = cat(name_, "/", name);
   const bool loading = LoadingScope::active();
-  if (loading) LoadingScope::take(full_name, shape, dtype);
+  LoadingScope::take_weight(full_name, shape);
   const Variable weight(loading ? Tensor::zeros(shape, dtype) : options.initializer(shape, dtype),
                         {.name = full_name, .trainable = options.trainable && trainable_, .dtype = dtype});
   if (!(weight.shape() == shape))
@@ -162,6 +162,7 @@ void Layer::build(const std::vector<Spec>& inputs, Where where) const {
 Results Layer::run(const std::vector<Tensor>& inputs, const Pass& pass, Where where) const {
   LayerBody& b = body();
   return in_layer(b, where, [&] {
+    LoadingScope::count_call();
     for (const Tensor& t : inputs)
       if (!t.defined()) user_error("an input holds nothing");
     std::vector<Tensor> in = inputs;

@@ -7,6 +7,7 @@
 #include "nn/metrics/kinds.hpp"
 #include "nn/names.hpp"
 #include "nn/ranks.hpp"
+#include "nn/saving/loading.hpp"
 
 namespace tandem::nn {
 namespace {
@@ -50,6 +51,7 @@ bool is_given(const Config& config, const char* key) { return config.contains(ke
 Config MetricBody::config() const { return Config::object(); }
 void MetricBody::build(const Dims&, const Dims&) {}
 Variable MetricBody::add_variable(const std::string& name, const Shape& shape, DType dtype) {
+  LoadingScope::take_constant(cat("'", name, "' of a metric"), element_count(shape));
   return variables_.emplace_back(Tensor::zeros(shape, dtype), VariableOptions{.name = name, .trainable = false});
 }
 

@@ -85,9 +85,10 @@ class RandomCropBody : public ImageKind<RandomCropSettings>, public ShapesOfTrai
     if (!pass.training) return x;
     const int64_t h = height_of(x), w = width_of(x);
     if (h <= s.height || w <= s.width) {
-      const int64_t top = (h - std::clamp<int64_t>(w * s.height / s.width, 1, h)) / 2;
-      const int64_t left = (w - std::clamp<int64_t>(h * s.width / s.height, 1, w)) / 2;
-      const Tensor part = x(ellipsis, Slice(top, std::min(top + s.height, h)), Slice(left, std::min(left + s.width, w)), Slice(_, _));
+      const int64_t top = (h - std::clamp<int64_t>(in_proportion(w, s.height, s.width), 1, h)) / 2;
+      const int64_t left = (w - std::clamp<int64_t>(in_proportion(h, s.width, s.height), 1, w)) / 2;
+      const Tensor part =
+          x(ellipsis, Slice(top, top + std::min(s.height, h - top)), Slice(left, left + std::min(s.width, w - left)), Slice(_, _));
       if (height_of(part) == s.height && width_of(part) == s.width) return part;
       return resize_image(part, s.height, s.width, "bilinear");
     }

@@ -2,6 +2,7 @@
 
 #include <tandem/ops.hpp>
 
+#include "base/checked.hpp"
 #include "nn/kind.hpp"
 
 namespace tandem::nn {
@@ -219,7 +220,7 @@ template <int N> class DepthwiseConvBody : public ConvBase<DepthwiseConvSettings
     const int64_t channels = this->channels_of(inputs[0]);
     kernel_ = this->add_weight("kernel", this->kernel_shape(channels, o.depth_multiplier),
                                {o.depthwise_initializer, o.depthwise_regularizer, o.depthwise_constraint});
-    this->add_bias(channels * o.depth_multiplier);
+    this->add_bias(product_of(channels, o.depth_multiplier, "depth_multiplier"));
   }
   std::vector<Tensor> call(const std::vector<Tensor>& inputs, const Pass&) override {
     const DepthwiseConvOptions& o = s.options;
@@ -277,7 +278,7 @@ template <int N> class SeparableConvBody : public ConvBase<SeparableConvSettings
     depthwise_ = this->add_weight("depthwise_kernel", this->kernel_shape(channels, o.depth_multiplier),
                                   {o.depthwise_initializer, o.depthwise_regularizer, o.depthwise_constraint});
     Shape ones(std::vector<int64_t>(N, 1));
-    ones.push_back(channels * o.depth_multiplier);
+    ones.push_back(product_of(channels, o.depth_multiplier, "depth_multiplier"));
     ones.push_back(s.filters);
     pointwise_ = this->add_weight("pointwise_kernel", ones, {o.pointwise_initializer, o.pointwise_regularizer, o.pointwise_constraint});
     this->add_bias(s.filters);

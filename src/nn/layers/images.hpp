@@ -33,6 +33,9 @@ template <class S> class ImageKind : public Kind<S> {
 inline int64_t height_of(const Tensor& x) { return known_extent({x.dtype(), x.dims()}, -3, "the height"); }
 inline int64_t width_of(const Tensor& x) { return known_extent({x.dtype(), x.dims()}, -2, "the width"); }
 
+// extent * numerator / denominator, rounded down.
+int64_t in_proportion(int64_t extent, int64_t numerator, int64_t denominator);
+
 // The largest middle part with the proportions of the size asked for, in that size.
 Tensor cropped_and_resized(const Tensor& x, int64_t height, int64_t width, const std::string& interpolation, bool antialias);
 

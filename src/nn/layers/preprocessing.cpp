@@ -2,6 +2,7 @@
 
 #include <tandem/ops.hpp>
 
+#include "base/checked.hpp"
 #include "frontend/thread_state.hpp"
 #include "nn/layer_frame.hpp"
 #include "nn/layers/images.hpp"
@@ -26,10 +27,14 @@ void describe_numbers(FieldReader& field, const char* key, FloatList& v) {
   v = values;
 }
 
+int64_t in_proportion(int64_t extent, int64_t numerator, int64_t denominator) {
+  return product_of(extent, numerator, "the proportions of the new size") / denominator;
+}
+
 Tensor cropped_and_resized(const Tensor& x, int64_t height, int64_t width, const std::string& interpolation, bool antialias) {
   const int64_t h = height_of(x), w = width_of(x);
   const auto part = [](int64_t extent, int64_t wanted) { return std::max<int64_t>(std::min(extent, wanted), 1); };
-  const int64_t crop_h = part(h, w * height / width), crop_w = part(w, h * width / height);
+  const int64_t crop_h = part(h, in_proportion(w, height, width)), crop_w = part(w, in_proportion(h, width, height));
   const int64_t top = (h - crop_h) / 2, left = (w - crop_w) / 2;
   return resize_image(x(Slice(), Slice(top, top + crop_h), Slice(left, left + crop_w)), height, width, interpolation, antialias);
 }
@@ -182,7 +187,7 @@ class ResizingBody : public ImageKind<ResizingSettings> {
     if (o.crop_to_aspect_ratio) return cropped_and_resized(x, s.height, s.width, o.interpolation, o.antialias);
     if (!o.pad_to_aspect_ratio) return resize_image(x, s.height, s.width, o.interpolation, o.antialias);
     const int64_t h = height_of(x), w = width_of(x);
-    const int64_t down = std::max(h, w * s.height / s.width) - h, right = std::max(w, h * s.width / s.height) - w;
+    const int64_t down = std::max(h, in_proportion(w, s.height, s.width)) - h, right = std::max(w, in_proportion(h, s.width, s.height)) - w;
     const Tensor padded = pad(x, o.fill_value, {0, down / 2, right / 2, 0}, {0, down - down / 2, right - right / 2, 0});
     return resize_image(padded, s.height, s.width, o.interpolation, o.antialias);
   }

@@ -3,6 +3,7 @@
 #include <tandem/control.hpp>
 #include <tandem/ops.hpp>
 
+#include "base/checked.hpp"
 #include "nn/kind.hpp"
 
 namespace tandem::nn {
@@ -148,6 +149,7 @@ template <class S> class RecurrentKind : public Kind<S> {
   using Base::s;
   RecurrentKind(const char* kind, S settings, int64_t gates) : Base(std::move(settings)), gates_(static_cast<size_t>(gates)) {
     expect_positive(kind, "units", s.units);
+    product_of(gates, s.units, cat(kind, ": units"));  // the gates lie side by side
     expect_rate(kind, "dropout", s.options.dropout);
     expect_rate(kind, "recurrent_dropout", s.options.recurrent_dropout);
   }

@@ -4,6 +4,7 @@
 
 #include <tandem/ops.hpp>
 
+#include "base/checked.hpp"
 #include "nn/kind.hpp"
 #include "nn/layers/resize.hpp"
 
@@ -158,7 +159,7 @@ template <Change C, int N> class BorderBody : public Kind<BorderSettings<C, N>> 
     if constexpr (C == Change::Crop)
       for (size_t i = 0; i < N; ++i) {
         const Dim& extent = inputs[0].dims[axis(i)];
-        const int64_t cut = s.borders[i].first + s.borders[i].second;
+        const int64_t cut = sum_of(s.borders[i].first, s.borders[i].second, "cropping");
         if (extent.is_const() && cut >= extent.value())
           user_error("crops ", cut, " from axis ", axis(i), " of ", inputs[0].str(), ", which has ", extent.value());
       }
@@ -222,7 +223,8 @@ template <int N> class UpSamplingBody : public Kind<UpSamplingSettings<N>> {
       for (int i = 0; i < N; ++i) y = repeat(y, s.size.values()[static_cast<size_t>(i)], i + 1);
     } else {
       const auto extent = [&](size_t i) { return known_extent({y.dtype(), y.dims()}, static_cast<int64_t>(i) + 1, "interpolation"); };
-      y = resize_image(y, extent(0) * s.size.values()[0], extent(1) * s.size.values()[1], s.options.interpolation);
+      const auto scaled = [&](size_t i) { return product_of(extent(i), s.size.values()[i], "size"); };
+      y = resize_image(y, scaled(0), scaled(1), s.options.interpolation);
     }
     return {as_given(y, first)};
   }

@@ -6,7 +6,9 @@
 
 #include <tandem/ops.hpp>
 
+#include "base/checked.hpp"
 #include "nn/kind.hpp"
+#include "nn/saving/loading.hpp"
 
 namespace tandem::nn {
 namespace {
@@ -26,7 +28,9 @@ double weight_at(double x, const std::string& interpolation) {
 
 // Row i says how the new element i is made of the old ones; centres of elements lie at halves.
 std::vector<float> weights(int64_t from, int64_t to, const std::string& interpolation, bool antialias) {
-  std::vector<float> all(static_cast<size_t>(from * to), 0.f);
+  const int64_t count = product_of(from, to, "a new size");
+  LoadingScope::take_constant(cat("resizing ", from, " to ", to), count);
+  std::vector<float> all(static_cast<size_t>(count), 0.f);
   const double scale = static_cast<double>(from) / static_cast<double>(to);
   const double reach = antialias ? std::max(scale, 1.0) : 1.0;
   for (int64_t i = 0; i < to; ++i) {

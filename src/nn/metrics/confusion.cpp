@@ -7,6 +7,7 @@
 #include "base/text.hpp"
 #include "nn/metrics/kinds.hpp"
 #include "nn/ranks.hpp"
+#include "nn/saving/loading.hpp"
 
 namespace tandem::nn {
 namespace {
@@ -175,6 +176,7 @@ class Auc final : public Confusion {
     } else {
       const int64_t n = config["num_thresholds"];
       if (n <= 1) user_error("metric AUC: num_thresholds is ", n, ", it must be at least 2");
+      LoadingScope::take_constant("metric AUC: num_thresholds", n);
       for (int64_t i = 1; i < n - 1; ++i) inner.push_back(static_cast<double>(i) / static_cast<double>(n - 1));
     }
     inner.insert(inner.begin(), -kEpsilon);

@@ -113,6 +113,7 @@ class IntersectionOverUnion final : public Named {
     if (!config["num_classes"].is_number_integer() || config["num_classes"].get<int64_t>() < 1)
       user_error("metric ", kind.class_name, ": num_classes is ", config["num_classes"].dump(), ", it must be a positive number");
     classes_ = config["num_classes"];
+    matrix_ = add_variable("total_confusion_matrix", {classes_, classes_}, DType::I32);
     if (config.contains("target_class_ids")) {
       targets_ = config["target_class_ids"].get<std::vector<int64_t>>();
     } else {
@@ -120,7 +121,6 @@ class IntersectionOverUnion final : public Named {
     }
     for (const int64_t id : targets_)
       if (id < 0 || id >= classes_) user_error("metric ", kind.class_name, ": target class ", id, " is not in [0, ", classes_, ")");
-    matrix_ = add_variable("total_confusion_matrix", {classes_, classes_}, DType::I32);
   }
   Better better() const override { return Better::Higher; }
   void update(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight) override {

@@ -3,6 +3,7 @@
 
 #include <tandem/nn/model.hpp>
 
+#include "base/border.hpp"
 #include "base/text.hpp"
 #include "nn/network.hpp"
 #include "nn/saving/keras_file.hpp"
@@ -26,8 +27,14 @@ TrainingState training_state(const Model& model) {
   return {&model.optimizer(), scale ? &*scale : nullptr};
 }
 
-Model model_from(const Config& config, uint64_t weight_bytes) {
-  const LoadingScope loading(weight_bytes);
+uint64_t numbers_in(const io::Hdf5Group& group) {
+  uint64_t count = 0;
+  for (const auto& [name, tensor] : group.datasets) count += static_cast<uint64_t>(tensor.size());
+  for (const auto& [name, child] : group.groups) count += numbers_in(child);
+  return count;
+}
+
+Model model_from(const Config& config) {
   const Layer layer = deserialize(config);
   if (!layer.as<NetworkBody>()) user_error("it is a ", layer.class_name(), ", not a model");
   return Model(Network(layer));
@@ -57,26 +64,35 @@ template <class Call> auto reading(const std::filesystem::path& path, const char
 }  // namespace
 
 void Model::save(const std::filesystem::path& path) const {
-  expect_built(*this, "save");
-  Config config = serialize(*this);
-  if (compiled()) config[kCompileConfig] = compile_config();
-  write_keras_file(path, config, weights_tree(*this, training_state(*this)));
+  at_border("save", [&] {
+    expect_built(*this, "save");
+    Config config = serialize(*this);
+    if (compiled()) config[kCompileConfig] = compile_config();
+    write_keras_file(path, config, weights_tree(*this, training_state(*this)));
+  });
 }
 
 void Model::save_weights(const std::filesystem::path& path) const {
-  expect_built(*this, "save_weights");
-  write_weights_file(path, weights_tree(*this, training_state(*this)));
+  at_border("save_weights", [&] {
+    expect_built(*this, "save_weights");
+    write_weights_file(path, weights_tree(*this, training_state(*this)));
+  });
 }
 
 void Model::load_weights(const std::filesystem::path& path) const {
-  expect_built(*this, "load_weights");
-  assign_weights(read_weights_file(path), path.string(), *this, training_state(*this), OptimizerState::IfItFits);
+  at_border("load_weights", [&] {
+    expect_built(*this, "load_weights");
+    assign_weights(read_weights_file(path), path.string(), *this, training_state(*this), OptimizerState::IfItFits);
+  });
 }
 
-Model Model::load(const std::filesystem::path& path, const LoadOptions& options) {
+namespace {
+
+Model load_model(const std::filesystem::path& path, const LoadOptions& options) {
   if (!path.filename().string().ends_with(".keras")) user_error("load: the name of a model's file ends in .keras, got ", path.string());
   const KerasFile file = read_keras_file(path);
-  Model model = reading(path, "config.json", "", [&] { return model_from(file.config, file.weight_bytes); });
+  const LoadingScope loading(numbers_in(file.weights));
+  Model model = reading(path, "config.json", "", [&] { return model_from(file.config); });
   TrainingState training;
   if (const auto found = file.config.find(kCompileConfig);
       options.compile && found != file.config.end() && !found->is_null() && !found->empty())
@@ -87,6 +103,12 @@ Model Model::load(const std::filesystem::path& path, const LoadOptions& options)
     });
   assign_weights(file.weights, path.string(), model, training, OptimizerState::Required);
   return model;
+}
+
+}  // namespace
+
+Model Model::load(const std::filesystem::path& path, const LoadOptions& options) {
+  return at_border("load", [&] { return load_model(path, options); });
 }
 
 }  // namespace tandem::nn

@@ -9,6 +9,7 @@
 #include <tandem/nn/training.hpp>
 #include <tandem/ops.hpp>
 
+#include "base/border.hpp"
 #include "base/text.hpp"
 #include "nn/network.hpp"
 #include "nn/training/compile_config.hpp"
@@ -207,51 +208,61 @@ MetricBody::Better Model::better(const std::string& metric) const {
 }
 
 History Model::fit(const std::vector<Tensor>& x, const std::vector<Tensor>& y, const FitOptions& options) const {
-  if (options.validation_data && options.validation_split != 0)
-    user_error("fit: validation_data and validation_split cannot both be given");
-  TrainingLoop loop(*this, Run::Kind::Train, x, y, options);
-  std::optional<TrainingLoop> validation = validation_of(*this, options);
-  if (options.validation_split != 0) validation.emplace(*this, Run::Kind::Test, x, y, for_validation(options));
-  return run_fit(*this, options, std::move(loop), std::move(validation));
+  return at_border("fit", [&] {
+    if (options.validation_data && options.validation_split != 0)
+      user_error("fit: validation_data and validation_split cannot both be given");
+    TrainingLoop loop(*this, Run::Kind::Train, x, y, options);
+    std::optional<TrainingLoop> validation = validation_of(*this, options);
+    if (options.validation_split != 0) validation.emplace(*this, Run::Kind::Test, x, y, for_validation(options));
+    return run_fit(*this, options, std::move(loop), std::move(validation));
+  });
 }
 
 History Model::fit(const data::Dataset& batches, const FitOptions& options) const {
-  TrainingLoop loop(*this, Run::Kind::Train, batches, options);
-  if (!loop.steps() && batches.cardinality() == data::kInfinite)
-    user_error("fit: the dataset has no end\n  hint: steps_per_epoch says how long an epoch is");
-  return run_fit(*this, options, std::move(loop), validation_of(*this, options));
+  return at_border("fit", [&] {
+    TrainingLoop loop(*this, Run::Kind::Train, batches, options);
+    if (!loop.steps() && batches.cardinality() == data::kInfinite)
+      user_error("fit: the dataset has no end\n  hint: steps_per_epoch says how long an epoch is");
+    return run_fit(*this, options, std::move(loop), validation_of(*this, options));
+  });
 }
 
 Logs Model::evaluate(const std::vector<Tensor>& x, const std::vector<Tensor>& y, const FitOptions& options) const {
-  return run_evaluate(*this, options, TrainingLoop(*this, Run::Kind::Test, x, y, options));
+  return at_border("evaluate", [&] { return run_evaluate(*this, options, TrainingLoop(*this, Run::Kind::Test, x, y, options)); });
 }
 Logs Model::evaluate(const data::Dataset& batches, const FitOptions& options) const {
-  return run_evaluate(*this, options, TrainingLoop(*this, Run::Kind::Test, batches, options));
+  return at_border("evaluate", [&] { return run_evaluate(*this, options, TrainingLoop(*this, Run::Kind::Test, batches, options)); });
 }
 std::vector<Tensor> Model::predict(const std::vector<Tensor>& x, const FitOptions& options) const {
-  return run_predict(*this, options, TrainingLoop(*this, Run::Kind::Predict, x, {}, options));
+  return at_border("predict", [&] { return run_predict(*this, options, TrainingLoop(*this, Run::Kind::Predict, x, {}, options)); });
 }
 std::vector<Tensor> Model::predict(const data::Dataset& batches, const FitOptions& options) const {
-  return run_predict(*this, options, TrainingLoop(*this, Run::Kind::Predict, batches, options));
+  return at_border("predict", [&] { return run_predict(*this, options, TrainingLoop(*this, Run::Kind::Predict, batches, options)); });
 }
 
 Logs Model::train_on_batch(const std::vector<Tensor>& x, const std::vector<Tensor>& y) const {
-  TrainingLoop loop(*this, Run::Kind::Train, x, y, for_one_batch(x));
-  loop.begin_epoch();
-  loop.run();
-  return loop.logs();
+  return at_border("train_on_batch", [&] {
+    TrainingLoop loop(*this, Run::Kind::Train, x, y, for_one_batch(x));
+    loop.begin_epoch();
+    loop.run();
+    return loop.logs();
+  });
 }
 Logs Model::test_on_batch(const std::vector<Tensor>& x, const std::vector<Tensor>& y) const {
-  TrainingLoop loop(*this, Run::Kind::Test, x, y, for_one_batch(x));
-  loop.begin_epoch();
-  loop.run();
-  return loop.logs();
+  return at_border("test_on_batch", [&] {
+    TrainingLoop loop(*this, Run::Kind::Test, x, y, for_one_batch(x));
+    loop.begin_epoch();
+    loop.run();
+    return loop.logs();
+  });
 }
 std::vector<Tensor> Model::predict_on_batch(const std::vector<Tensor>& x) const {
-  TrainingLoop loop(*this, Run::Kind::Predict, x, {}, for_one_batch(x));
-  loop.begin_epoch();
-  loop.run();
-  return loop.take_predictions();
+  return at_border("predict_on_batch", [&] {
+    TrainingLoop loop(*this, Run::Kind::Predict, x, {}, for_one_batch(x));
+    loop.begin_epoch();
+    loop.run();
+    return loop.take_predictions();
+  });
 }
 
 }  // namespace tandem::nn
