@@ -51,7 +51,10 @@ size_t FileReader::read_some(char* to, size_t count) {
   for (;;) {
     const ssize_t got = read(file_.get(), to, count);
     if (got >= 0) return static_cast<size_t>(got);
-    if (errno != EINTR) resource_error(path_, ": cannot be read at byte ", offset_, ": ", std::strerror(errno));
+    if (errno == EINTR) continue;
+    const int error = errno;
+    abandon();  // it would fail for ever
+    resource_error(path_, ": cannot be read at byte ", offset_, ": ", std::strerror(error));
   }
 }
 
@@ -87,9 +90,9 @@ bool FileReader::fill() {
       z.avail_in = static_cast<uInt>(read_some(inflater_->input.data(), inflater_->input.size()));
       if (z.avail_in == 0) {
         ended_ = true;
-        if (!inflater_->finished)
-          resource_error(path_, ": the compressed data end early, behind byte ", offset_ + static_cast<int64_t>(end_));
-        return false;
+        if (inflater_->finished) return false;
+        abandon();
+        resource_error(path_, ": the compressed data end early, behind byte ", offset_);
       }
     }
     if (std::exchange(inflater_->finished, false)) inflateReset(&z);
@@ -98,9 +101,8 @@ bool FileReader::fill() {
     const uInt before = z.avail_out;
     const int result = inflate(&z, Z_NO_FLUSH);
     if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR) {
-      ended_ = true;
-      resource_error(path_, ": the compressed data are damaged behind byte ", offset_ + static_cast<int64_t>(end_), ": ",
-                     z.msg ? z.msg : "unknown error");
+      abandon();
+      resource_error(path_, ": the compressed data are damaged behind byte ", offset_, ": ", z.msg ? z.msg : "unknown error");
     }
     inflater_->finished = result == Z_STREAM_END;
     const size_t got = before - z.avail_out;
@@ -147,7 +149,7 @@ void FileReader::skip_to(int64_t offset) {
 void FileReader::abandon() {
   offset_ += static_cast<int64_t>(end_ - begin_);
   begin_ = end_ = 0;
-  ended_ = true;
+  ended_ = abandoned_ = true;
 }
 
 }  // namespace tandem::data

@@ -36,6 +36,7 @@ class FileReader {
   void consume(size_t count);  // what was peeked
   void skip_to(int64_t offset);
   void abandon();  // nothing more is read from it
+  bool is_abandoned() const { return abandoned_; }
 
  private:
   struct Inflater;
@@ -49,7 +50,7 @@ class FileReader {
   std::vector<char> buffer_;
   size_t begin_ = 0, end_ = 0;
   int64_t offset_ = 0;
-  bool ended_ = false;
+  bool ended_ = false, abandoned_ = false;
 };
 
 }  // namespace tandem::data

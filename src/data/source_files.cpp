@@ -40,16 +40,17 @@ class FileWalk final : public Walk {
   bool next(Element& element) override {
     while (at_ < source_.files.size()) {
       if (!file_) open();
-      if (parser_->next(*file_, element)) return true;
+      if (!file_->is_abandoned() && parser_->next(*file_, element)) return true;
       file_.reset();
       ++at_;
     }
     return false;
   }
   void save(Writer& w) override {
-    w.put(static_cast<int64_t>(at_));
-    w.put(file_ ? file_->offset() : int64_t{-1});
-    if (file_) parser_->save(w);
+    const bool is_done = file_ && file_->is_abandoned();  // it goes on with the next one
+    w.put(static_cast<int64_t>(at_ + is_done));
+    w.put(file_ && !is_done ? file_->offset() : int64_t{-1});
+    if (file_ && !is_done) parser_->save(w);
   }
   void restore(Reader& r) override {
     at_ = static_cast<size_t>(r.integer(0, static_cast<int64_t>(source_.files.size())));

@@ -130,6 +130,26 @@ TEST(DataErrors, RecordsThatAreDamaged) {
             std::string::npos);
 }
 
+// What is wrong at the end is said once, also behind a footer, and the next file follows, also for an iterator that is restored there.
+TEST(DataErrors, AFileIsLeftBehindItsLastError) {
+  const Folder folder;
+  const std::string odd = folder.write("odd", "aabb_"), good = folder.write("good", "ccddff");
+  const Dataset d = Dataset::fixed_length_records({odd, good}, 2, {.footer_bytes = 2});
+  Iterator it = d.iterate();
+  Element e;
+  ASSERT_TRUE(it.next(e));
+  EXPECT_NE(next_error(it).find("truncated: behind byte 2 there are 3 bytes"), std::string::npos);
+  Iterator restored = d.iterate();
+  restored.restore(it.save());
+  for (Iterator* i : {&it, &restored}) {
+    EXPECT_EQ(all_of(*i).size(), 2u);
+    EXPECT_FALSE(i->next(e));
+  }
+  EXPECT_EQ(texts(d.ignore_errors()), (std::vector<std::string>{"aa", "cc", "dd"}));
+  std::filesystem::create_directory(folder / "folder");
+  EXPECT_EQ(texts(Dataset::text_lines({folder / "folder", good}).ignore_errors()), (std::vector<std::string>{"ccddff"}));
+}
+
 TEST(DataErrors, FilesThatVanish) {
   const Folder folder;
   const std::string there = folder.write("there", "1\n2\n"), gone = folder / "gone";
