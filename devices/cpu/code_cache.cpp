@@ -29,6 +29,7 @@ uint64_t fnv(std::string_view s, uint64_t h = 0xcbf29ce484222325ULL) {
   return h;
 }
 
+constexpr size_t kMostLoaded = 8192;  // pieces of code in memory, a page or two each; those in use stay anyway
 constexpr size_t kNameDigits = 32;
 constexpr std::string_view kEnding = ".k";
 
@@ -55,7 +56,8 @@ bool read_whole(const std::string& path, std::string& bytes) {
 
 }  // namespace
 
-CodeCache::CodeCache(std::string folder, uint64_t limit_bytes) : folder_(std::move(folder)), limit_bytes_(limit_bytes) {
+CodeCache::CodeCache(std::string folder, uint64_t limit_bytes)
+    : folder_(std::move(folder)), limit_bytes_(limit_bytes), loaded_({kMostLoaded, kMostLoaded}) {
   if (folder_.empty()) return;
   std::error_code error;
   fs::create_directories(folder_, error);
@@ -150,16 +152,18 @@ void CodeCache::trim() const {
             " are left");
 }
 
-const Code& CodeCache::get(const std::string& key, const Build& build) {
+std::shared_ptr<const Code> CodeCache::get(const std::string& key, const Build& build) {
+  const size_t hash = std::hash<std::string>()(key);
+  const auto is_it = [&](const Loaded& l) { return l.key == key; };
   {
     std::lock_guard lock(mutex_);
-    if (auto it = loaded_.find(key); it != loaded_.end()) {
+    if (const Loaded* found = loaded_.find(hash, is_it)) {
       ++counters_.memory_hits;
-      return *it->second;
+      return found->code;
     }
   }
   std::vector<char> object;
-  std::unique_ptr<Code> code;
+  std::shared_ptr<const Code> code;
   bool from_disk = read(key, object);
   if (from_disk) {
     try {
@@ -175,7 +179,9 @@ const Code& CodeCache::get(const std::string& key, const Build& build) {
   }
   std::lock_guard lock(mutex_);
   ++(from_disk ? counters_.disk_hits : counters_.built);
-  return *loaded_.emplace(key, std::move(code)).first->second;  // when two threads built it, the first one stays
+  if (const Loaded* found = loaded_.find(hash, is_it)) return found->code;  // when two threads built it, the first one stays
+  loaded_.add(hash, 1, {key, code});
+  return code;
 }
 
 bool CodeCache::is_empty() const {

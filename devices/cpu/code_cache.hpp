@@ -7,9 +7,9 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
+#include "base/lru_cache.hpp"
 #include "object_loader.hpp"
 
 namespace tandem::cpu {
@@ -20,8 +20,8 @@ class CodeCache {
   explicit CodeCache(std::string folder, uint64_t limit_bytes = 0);
 
   using Build = std::function<void(std::vector<char>& object)>;
-  // The code for `key` (complete: kernel, schedule, target). Building happens outside the lock; code stays until the process ends.
-  const Code& get(const std::string& key, const Build& build);
+  // The code for `key` (complete: kernel, schedule, target). Building happens outside the lock.
+  std::shared_ptr<const Code> get(const std::string& key, const Build& build);
   bool is_empty() const;  // nothing on disk: the first kernel will have to be built
 
   struct Counters {
@@ -39,7 +39,11 @@ class CodeCache {
   std::string folder_;
   uint64_t limit_bytes_;
   mutable std::mutex mutex_;
-  std::unordered_map<std::string, std::unique_ptr<Code>> loaded_;
+  struct Loaded {
+    std::string key;
+    std::shared_ptr<const Code> code;
+  };
+  LruCache<Loaded> loaded_;
   Counters counters_;
 };
 

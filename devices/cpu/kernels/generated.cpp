@@ -74,8 +74,9 @@ Stage compile_stage(const codegen::LoopKernel& loops, Toolbox& tools) {
     for (const int64_t extent : loops.reduce_extents) key += cat(" w", extent);
   if (s.keeps) key += " keeps";
   key += " " + loops.key;
-  const Code& code = tools.cache.get(key, [&](std::vector<char>& object) { emitter()(loops, s, tools.target, object); });
-  return {reinterpret_cast<KernelFunction>(code.entry()), loops.params, s};
+  std::shared_ptr<const Code> code = tools.cache.get(key, [&](std::vector<char>& object) { emitter()(loops, s, tools.target, object); });
+  const auto function = reinterpret_cast<KernelFunction>(code->entry());
+  return {function, loops.params, s, std::move(code)};
 }
 
 void run_stage(const Stage& s, void* const* pointers, ThreadPool& pool) {
