@@ -1,9 +1,14 @@
 #include "data/node.hpp"
 
+#include <algorithm>
+
 #include "base/text.hpp"
 
 namespace tandem::data {
 namespace {
+
+// An element comes through all stages by one call inside the other; a thread's stack bounds how many there can be.
+constexpr int kMostStages = 1000;
 
 // Rows as elements: views.
 class RowWalk final : public Walk {
@@ -33,6 +38,13 @@ class RowsOut final : public Node {
 };
 
 }  // namespace
+
+Node::Node(std::string name, std::vector<NodeRef> inputs) : name_(std::move(name)), inputs_(std::move(inputs)) {
+  for (const NodeRef& input : inputs_) depth_ = std::max(depth_, input->depth_ + 1);
+  if (depth_ > kMostStages)
+    user_error(name_, ": the pipeline would be ", depth_, " stages long, the most is ", kMostStages,
+               "\n  hint: what is done to each element goes into one map");
+}
 
 std::string Node::pipeline() const {
   std::string all;

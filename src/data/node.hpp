@@ -15,7 +15,7 @@ using NodeRef = std::shared_ptr<const Node>;
 
 class Node {
  public:
-  Node(std::string name, std::vector<NodeRef> inputs) : name_(std::move(name)), inputs_(std::move(inputs)) {}
+  Node(std::string name, std::vector<NodeRef> inputs);
   virtual ~Node() = default;
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
@@ -43,6 +43,7 @@ class Node {
  private:
   const std::string name_;
   const std::vector<NodeRef> inputs_;
+  int depth_ = 1;  // stages on the longest way to a source, this one included
 };
 
 // A source or stage whose elements are rows wherever its input's are: `Stage::make<Item>` gives the flow over either.

@@ -235,5 +235,13 @@ TEST(DataHostile, StatesWithWildNumbers) {
   }
 }
 
+TEST(Hostile, APipelineIsOnlySoLong) {
+  Dataset d = Dataset::range(3);
+  std::string text;
+  for (int i = 0; i < 100'000 && text.empty(); ++i) text = error_of([&] { d = d.skip(0); });
+  expect_part(text, "skip: the pipeline would be 1001 stages long, the most is 1000");
+  EXPECT_EQ(all_of(d).size(), 3u);
+}
+
 }  // namespace
 }  // namespace tandem::data
