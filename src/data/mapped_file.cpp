@@ -192,6 +192,7 @@ std::vector<ZipEntry> zip_entries(const MappedFile& file) {
     at = number_at<uint64_t>(all, wide + 48, what);
   }
   std::vector<ZipEntry> entries;
+  uint64_t packed_in_all = 0;
   for (uint64_t i = 0; i < count; ++i) {
     if (number_at<uint32_t>(all, at, what) != 0x02014b50) damaged(what, cat("entry ", i, " of its directory is damaged"));
     ZipEntry e;
@@ -219,6 +220,8 @@ std::vector<ZipEntry> zip_entries(const MappedFile& file) {
     if (place + head > all.size() || packed > all.size() - place - head)
       damaged(what, cat("truncated: entry '", e.name, "' is not all there"));
     e.bytes = all.substr(place + head, packed);
+    packed_in_all += packed;
+    if (packed_in_all > all.size()) damaged(what, cat("entries that overlap, ", packed_in_all, " bytes in a file of ", all.size()));
     constexpr uint64_t kMostExpansion = 1032;  // of deflate
     if (e.full_size / kMostExpansion > packed)
       damaged(what, cat("entry '", e.name, "' claims ", e.full_size, " bytes out of ", packed, "; deflate cannot do that"));

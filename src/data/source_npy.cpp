@@ -1,5 +1,5 @@
 // Rows of NumPy arrays in files: mapped where they are stored as they are, unpacked into memory where they are compressed.
-#include <algorithm>
+#include <map>
 
 #include "base/border.hpp"
 #include "base/checked.hpp"
@@ -26,16 +26,20 @@ NodeRef npz_source(const std::string& path, std::vector<std::string> names) {
     for (const ZipEntry& e : entries)
       if (e.name.ends_with(".npy")) names.push_back(e.name.substr(0, e.name.size() - 4));
   if (names.empty()) resource_error("npz: ", path, " holds no arrays");
+  std::map<std::string_view, const ZipEntry*> by_name;
+  for (const ZipEntry& e : entries) by_name.emplace(e.name, &e);
   std::vector<RowTensor> arrays;
   uint64_t unpacked = 0;
   const uint64_t most = free_memory_bytes() / 2;  // as for a pipeline that is given no budget
   for (const std::string& name : names) {
-    const auto entry = std::ranges::find_if(entries, [&](const ZipEntry& e) { return e.name == name + ".npy" || e.name == name; });
-    if (entry == entries.end()) {
+    auto found = by_name.find(name + ".npy");
+    if (found == by_name.end()) found = by_name.find(name);
+    if (found == by_name.end()) {
       std::string there;
       for (const ZipEntry& e : entries) there += (there.empty() ? "" : ", ") + e.name;
       resource_error("npz: ", path, " has no array '", name, "'; it has ", there);
     }
+    const ZipEntry* entry = found->second;
     const std::string what = cat(path, ": ", entry->name);
     if (entry->method == 0) {
       arrays.push_back(npy_array(entry->bytes, file, what));

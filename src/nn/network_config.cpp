@@ -1,6 +1,8 @@
 // Networks to and from Keras's configs.
+#include <deque>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "nn/fields.hpp"
 #include "nn/layers/input.hpp"
@@ -116,15 +118,26 @@ class Reader {
  public:
   explicit Reader(const Config& config) : what_("Functional") {
     for (const Config& object : list(member(config, "layers", what_), "layers")) add(object);
-    // Each round calls what has its inputs; without one that does, the rest waits for itself.
-    size_t waiting = 0;
-    do {
-      const size_t before = waiting;
-      waiting = 0;
-      for (Entry& e : entries_) waiting += advance(e);
-      if (waiting != 0 && waiting == before)
-        user_error(what_, ": the calls of ", waiting, " layers depend on each other or on what is not there");
-    } while (waiting != 0);
+    // What has its inputs is called; what has not waits for the one call that it lacks first, so that each is looked at as often as it
+    // has inputs, in whichever order a file has them.
+    std::map<Place, std::vector<size_t>> waiting;
+    std::deque<size_t> ready(entries_.size());
+    std::iota(ready.begin(), ready.end(), size_t{0});
+    size_t left = entries_.size();
+    for (; !ready.empty(); ready.pop_front()) {
+      const size_t at = ready.front();
+      size_t call = entries_[at].calls.size();
+      if (const std::optional<Place> lacks = advance(entries_[at]))
+        waiting[*lacks].push_back(at);
+      else
+        --left;
+      for (; call < entries_[at].calls.size(); ++call)
+        if (const auto found = waiting.find({at, call}); found != waiting.end()) {
+          ready.insert(ready.end(), found->second.begin(), found->second.end());
+          waiting.erase(found);
+        }
+    }
+    if (left != 0) user_error(what_, ": the calls of ", left, " layers depend on each other or on what is not there");
   }
 
   std::vector<Symbol> symbols(const Config& places, const char* key) const {
@@ -139,6 +152,7 @@ class Reader {
   }
 
  private:
+  using Place = std::pair<size_t, size_t>;  // an entry and which of its calls
   struct Entry {
     Layer layer;
     const Config* nodes;
@@ -157,23 +171,24 @@ class Reader {
     entries_.push_back(std::move(e));
   }
 
-  // 1 as long as calls are left.
-  size_t advance(Entry& e) const {
-    if (e.layer.as<InputLayerBody>()) return 0;
+  // As far as there are inputs; then the call that the next one lacks, nothing at the end.
+  std::optional<Place> advance(Entry& e) const {
+    if (e.layer.as<InputLayerBody>()) return {};
     while (e.calls.size() < e.nodes->size()) {
-      const std::optional<Call> call = read_call(e, (*e.nodes)[e.calls.size()]);
-      if (!call) return 1;
-      e.calls.push_back(e.layer(call->inputs, call->flags));
+      const Call call = read_call(e, (*e.nodes)[e.calls.size()]);
+      if (call.lacks) return call.lacks;
+      e.calls.push_back(e.layer(call.inputs, call.flags));
     }
-    return 0;
+    return {};
   }
 
   struct Call {
     std::vector<Symbol> inputs;
     CallFlags flags;
+    std::optional<Place> lacks;  // an input that is not there yet
   };
 
-  std::optional<Call> read_call(const Entry& e, const Config& node) const {
+  Call read_call(const Entry& e, const Config& node) const {
     std::map<std::string, Config> given;  // by argument
     std::vector<Config> inputs;
     const std::vector<std::string> names = e.layer.body().call_arguments();
@@ -212,7 +227,10 @@ class Reader {
     }
     for (const Config& place : inputs) {
       const Symbol* s = find(place);
-      if (!s) return {};
+      if (!s) {
+        call.lacks = Place{index_.at(place[0].get<std::string>()), place[1].get<size_t>()};
+        return call;
+      }
       call.inputs.push_back(*s);
     }
     return call;

@@ -73,7 +73,7 @@ uint64_t wild_number(Random& random) {
 }
 
 std::string wild_digits(Random& random) {
-  if (random.one_in(8)) return "1e" + std::to_string(random.below(400));
+  if (random.one_in(8)) return std::string("1e").append(std::to_string(random.below(400)));
   const uint64_t number = wild_number(random);
   return random.one_in(2) ? std::to_string(number) : std::to_string(static_cast<int64_t>(number));
 }

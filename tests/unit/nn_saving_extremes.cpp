@@ -8,6 +8,7 @@
 
 #include <tandem/nn/layers.hpp>
 
+#include "base/text.hpp"
 #include "nn/network.hpp"
 #include "nn/saving/loading.hpp"
 #include "nn_saving_support.hpp"
@@ -147,6 +148,52 @@ TEST(Extremes, NetworksThatCallNetworks) {
   }
   write_parts(folder / "x.keras", nested.dump(), file.weights);
   expect_part(error_of_load(folder / "x.keras"), "layers are called more than 200000 times");
+}
+
+// Layers in the wrong order, and lists that are long: time grows like the file.
+TEST(Extremes, ManyLayersBackwards) {
+  const TemporaryFolder folder;
+  constexpr size_t kLayers = 3000;
+  const Symbol x = Input({2});
+  Model(Network({x}, {Activation("relu")(x)}, "m")).save(folder / "m.keras");
+  KerasFile file = read_keras_file(folder / "m.keras");
+  Config& layers = file.config["config"]["layers"];
+  const Config input = layers[0], pattern = layers[1];
+  const std::string input_name = input["config"]["name"];
+  const auto name = [](size_t i) { return cat("a", i); };
+  layers = Config::array();
+  for (size_t i = kLayers; i-- > 0;) {
+    Config layer = pattern;
+    layer["name"] = layer["config"]["name"] = name(i);
+    layer["inbound_nodes"][0]["args"][0]["config"]["keras_history"][0] = i == 0 ? input_name : name(i - 1);
+    layers.push_back(std::move(layer));
+  }
+  layers.push_back(input);
+  for (Config* places : {&file.config["config"]["output_layers"]})
+    (places->at(0).is_string() ? *places : places->at(0))[0] = name(kLayers - 1);
+  write_parts(folder / "x.keras", file.config.dump(), file.weights);
+  EXPECT_EQ(Model::load(folder / "x.keras").layers().size(), kLayers + 1);
+}
+
+TEST(Extremes, LongLists) {
+  const TemporaryFolder folder;
+  const auto error_with = [&](const std::vector<Layer>& layers, size_t at, const char* key, const Config& list) {
+    Model(Network::sequential(layers)).save(folder / "m.keras");
+    KerasFile file = read_keras_file(folder / "m.keras");
+    file.config["config"]["layers"][at]["config"][key] = list;
+    write_parts(folder / "x.keras", file.config.dump(), file.weights);
+    return error_of_load(folder / "x.keras");
+  };
+  const Config ones(std::vector<int64_t>(200000, 1)), unknown(std::vector<Config>(200000, nullptr));
+  EXPECT_NE(error_with({Input({2}), Reshape({2})}, 1, "target_shape", ones), "not named: no error");
+  EXPECT_NE(error_with({Input({2}), Reshape({2})}, 0, "batch_shape", ones), "not named: no error");
+  EXPECT_NE(error_with({Input({2}), Reshape({2})}, 0, "batch_shape", unknown), "not named: no error");
+  EXPECT_NE(error_with({Input({2, 3}), Permute({2, 1})}, 1, "dims", ones), "not named: no error");
+  EXPECT_NE(error_with({Input({2}), LayerNormalization()}, 1, "axis", ones), "not named: no error");
+  EXPECT_NE(error_with({Input({2}), EinsumDense("ab,bc->ac", {3})}, 1, "equation", std::string(200000, 'a') + ",a->a"),
+            "not named: no error");
+  EXPECT_NE(error_with({Input({2}), EinsumDense("ab,bc->ac", {3})}, 1, "equation", "ab," + std::string(200000, 'b') + "->a"),
+            "not named: no error");
 }
 
 std::string raw_deflated(const std::string& text) {
