@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdio>
 #include <cstring>
 
 namespace tandem::fuzz {
@@ -73,9 +74,15 @@ uint64_t wild_number(Random& random) {
 }
 
 std::string wild_digits(Random& random) {
-  if (random.one_in(8)) return std::string("1e").append(std::to_string(random.below(400)));
   const uint64_t number = wild_number(random);
-  return random.one_in(2) ? std::to_string(number) : std::to_string(static_cast<int64_t>(number));
+  char text[32];
+  if (random.one_in(8))
+    std::snprintf(text, sizeof text, "1e%u", static_cast<unsigned>(number % 400));
+  else if (random.one_in(2))
+    std::snprintf(text, sizeof text, "%llu", static_cast<unsigned long long>(number));
+  else
+    std::snprintf(text, sizeof text, "%lld", static_cast<long long>(number));
+  return text;
 }
 
 std::string mutated(std::string bytes, Random& random) {

@@ -240,7 +240,7 @@ TEST(Hdf5, TextsThatOverlap) {
   constexpr uint32_t kLong = 3000, kCount = 100;
   Hdf5Group root;
   root.at("g").attributes["a"] = std::string(kLong, 'x');
-  for (uint32_t i = 0; i < kCount; ++i) root.at("g").attributes["b" + std::to_string(i)] = std::string(200 + i, 'y');
+  for (uint32_t i = 0; i < kCount; ++i) root.at("g").attributes[cat("b", i)] = std::string(200 + i, 'y');
   Bytes file = image_of(root);
   EXPECT_EQ(read_hdf5(file, "x.h5").at("g").attributes.size(), kCount + 1);
   // A reference to a text: its length, the heap's address, its number.
