@@ -13,10 +13,6 @@ template <std::integral T> std::optional<T> checked_add(T a, T b) {
   T result;
   return __builtin_add_overflow(a, b, &result) ? std::nullopt : std::optional(result);
 }
-template <std::integral T> std::optional<T> checked_subtract(T a, T b) {
-  T result;
-  return __builtin_sub_overflow(a, b, &result) ? std::nullopt : std::optional(result);
-}
 template <std::integral T> std::optional<T> checked_multiply(T a, T b) {
   T result;
   return __builtin_mul_overflow(a, b, &result) ? std::nullopt : std::optional(result);

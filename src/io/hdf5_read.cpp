@@ -4,7 +4,7 @@
 #include <optional>
 #include <set>
 
-#include "base/text.hpp"
+#include "base/checked.hpp"
 #include "io/binary.hpp"
 #include "io/hdf5.hpp"
 #include "io/hdf5_format.hpp"
@@ -273,9 +273,11 @@ Tensor Reader::dataset(const Messages& messages) {
   const Shape extents = shape(messages.dataspace);
   const DType element = dtype(messages);
   uint64_t bytes = size_of(element);
-  for (const int64_t extent : extents)
-    if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(extent), &bytes))
-      fail("a shape of ", extents, " in a file of ", file_.size(), " bytes");
+  for (const int64_t extent : extents) {
+    const auto more = checked_multiply(bytes, static_cast<uint64_t>(extent));
+    if (!more) fail("a shape of ", extents, " in a file of ", file_.size(), " bytes");
+    bytes = *more;
+  }
   const ByteView data = contiguous_data(messages, bytes);
   if (element == DType::Bool && std::any_of(data.begin(), data.end(), [](std::byte b) { return b > std::byte{1}; }))
     fail("a bool that is neither 0 nor 1");
