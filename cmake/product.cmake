@@ -4,7 +4,7 @@
 add_executable(opgen ${CMAKE_SOURCE_DIR}/tools/opgen/main.cpp)
 target_link_libraries(opgen PRIVATE tandem_ops)
 set(generated ${CMAKE_BINARY_DIR}/generated)
-file(MAKE_DIRECTORY ${generated}/tandem ${generated}/src)
+file(MAKE_DIRECTORY ${generated}/tandem/nn ${generated}/src)
 add_custom_command(
   OUTPUT ${generated}/tandem/ops.hpp ${generated}/src/ops_generated.cpp
   COMMAND opgen header ${generated}/tandem/ops.hpp
@@ -12,6 +12,13 @@ add_custom_command(
   DEPENDS opgen
   COMMENT "generating the op functions")
 target_sources(tandem_frontend PRIVATE ${generated}/tandem/ops.hpp ${generated}/src/ops_generated.cpp)
+add_custom_command(
+  OUTPUT ${generated}/tandem/nn/ops.hpp ${generated}/src/symbol_ops_generated.cpp
+  COMMAND opgen symbol-header ${generated}/tandem/nn/ops.hpp
+  COMMAND opgen symbol-source ${generated}/src/symbol_ops_generated.cpp
+  DEPENDS opgen
+  COMMENT "generating the op functions on symbols")
+target_sources(tandem_nn PRIVATE ${generated}/tandem/nn/ops.hpp ${generated}/src/symbol_ops_generated.cpp)
 
 # --- the library: all layers and all devices in one ------------------------------------------------------------------------------
 set(parts tandem_devices)

@@ -4,6 +4,7 @@
 
 #include <tandem/ops.hpp>
 
+#include "base/names.hpp"
 #include "nn/names.hpp"
 
 namespace tandem::nn {
@@ -63,6 +64,25 @@ const char* spatial_axes(int count, bool channels_first) {
   static constexpr const char* kFirst[] = {"[batch, channels, steps]", "[batch, channels, height, width]",
                                            "[batch, channels, depth, height, width]"};
   return (channels_first ? kFirst : kLast)[count - 1];
+}
+
+void expect_window(const Spec& input, const std::vector<int64_t>& window, bool channels_first) {
+  const auto misfit = [&](size_t first_axis) -> std::optional<size_t> {
+    for (size_t i = 0; i < window.size(); ++i) {
+      const Dim& extent = input.dims[first_axis + i];
+      if (extent.is_const() && extent.value() < window[i]) return i;
+    }
+    return {};
+  };
+  const size_t first_axis = channels_first ? 2 : 1, other_axis = channels_first ? 1 : 2;
+  const std::optional<size_t> axis = misfit(first_axis);
+  if (!axis) return;
+  const std::string got = cat("a window of [", joined(window), "] does not fit into ", input.str(), ", whose axes are ",
+                              spatial_axes(static_cast<int>(window.size()), channels_first), " (", window[*axis], " > ",
+                              input.dims[first_axis + *axis].str(), ")");
+  if (misfit(other_axis)) user_error(got, "\n  hint: padding = \"same\" pads the input");
+  user_error(got, "\n  hint: data_format = \"", channels_first ? "channels_last" : "channels_first", "\" takes ",
+             spatial_axes(static_cast<int>(window.size()), !channels_first), ", as the input seems to be");
 }
 
 Tensor channels_last(const Tensor& x, bool channels_first) { return channels_first ? moveaxis(x, 1, -1) : x; }

@@ -56,7 +56,9 @@ inline Tensor activate(const ActivationFunction& f, const Tensor& x) { return f 
 
 void expect_data_format(const char* kind, const std::string& data_format);
 inline bool is_channels_first(const std::string& data_format) { return data_format == "channels_first"; }
-const char* spatial_axes(int count, bool channels_first);    // for messages: "[batch, height, width, channels]"
+const char* spatial_axes(int count, bool channels_first);  // for messages: "[batch, height, width, channels]"
+// UserError when a window without padding is larger than the input; a hint says so when the channels stand at the other end.
+void expect_window(const Spec& input, const std::vector<int64_t>& window, bool channels_first);
 Tensor channels_last(const Tensor& x, bool channels_first);  // as kernels want it
 Tensor as_given(const Tensor& y, bool channels_first);       // back again
 
@@ -76,6 +78,7 @@ void register_wrapper_layers();
 void register_attention_layers();
 void register_preprocessing_layers();
 void register_augmentation_layers();
+void register_lambda_layer();
 void register_networks();
 
 }  // namespace tandem::nn

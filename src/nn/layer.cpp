@@ -99,7 +99,32 @@ Variable LayerBody::add_weight(const std::string& name, const Shape& shape, cons
   return weight;
 }
 
-void LayerBody::add_child(const std::string& attribute, const Layer& layer) { children_.push_back({attribute, layer}); }
+void LayerBody::add_child(const std::string& attribute, const Layer& layer) {
+  const LayerBody& child = layer.body();
+  const auto same = [&](const Child& c) { return c.attribute == attribute; };
+  if (!attributes_.insert(attribute).second) {
+    if (std::find_if(children_.begin(), children_.end(), same)->layer == layer) return;
+    user_error("add_child: two layers inside a ", class_name(), " are kept as '", attribute,
+               "'\n  hint: each needs an attribute of its own");
+  }
+  depth_ = std::max(depth_, child.depth_ + 1);
+  if (depth_ > kDeepestNesting) user_error("layers are nested more than ", kDeepestNesting, " deep");
+  children_.push_back({attribute, layer});
+  inside_.insert(&child);
+}
+
+bool LayerBody::knows(const LayerBody& inner) {
+  if (inside_.contains(&inner)) return true;
+  // A layer may be added to a child later, so what is not there now may be there next time.
+  std::set<const LayerBody*> seen;
+  for (const Child& c : children_) visit(c.layer, seen, [](LayerBody&) {});
+  return seen.contains(&inner) && inside_.insert(&inner).second;
+}
+
+void LayerBody::add_loss(const Pass& pass, const Tensor& loss) {
+  if (loss.rank() != 0) user_error("add_loss: a loss has no axes, got ", loss.type_str(), "\n  hint: mean(loss), or sum(loss)");
+  if (pass.losses) pass.losses->push_back(loss);
+}
 
 Generator& LayerBody::random(std::optional<int64_t> seed) {
   if (!random_) {
@@ -147,6 +172,7 @@ void Layer::build(const std::vector<Spec>& inputs, Where where) const {
   in_layer(b, where, [&] {
     in_body(b.has_lines_, [&] { b.check(inputs); });
     if (std::exchange(b.built_, true)) return;
+    const size_t children = b.children_.size();
     try {
       in_body(b.has_lines_, [&] { b.build(inputs); });
     } catch (...) {  // as if it had never been tried
@@ -154,9 +180,31 @@ void Layer::build(const std::vector<Spec>& inputs, Where where) const {
       b.weights_.clear();
       b.trainable_count_ = 0;
       b.rules_.clear();
+      while (b.children_.size() > children) {
+        b.attributes_.erase(b.children_.back().attribute);
+        b.children_.pop_back();
+      }
+      b.inside_.clear();
       throw;
     }
   });
+}
+
+void Layer::expect_to_be_known() const {
+  LayerBody* const outer = LayerFrame::around(body());
+  if (!outer || !outer->has_lines_ || outer->knows(body())) return;
+  size_t count = 0;
+  bool is_random = false;
+  visit(*this, [&](LayerBody& b) {
+    count += b.weights_.size();
+    is_random |= b.random_ != nullptr;
+  });
+  if (count == 0 && !is_random) return;
+  user_error("it is called inside '", outer->name(), "' but is not a part of it, so ",
+             count > 0 ? cat("its ", count, count == 1 ? " weight" : " weights", " would be neither trained nor saved")
+                       : "the state of its random numbers would not be saved",
+             "\n  hint: ", outer->class_name() == "Lambda" ? "a kind of your own (LayerBody) has parts: " : "", "add_child(\"", name(),
+             "\", layer) in the constructor", outer->class_name() == "Lambda" ? "" : cat(" of ", outer->class_name()), " makes it one");
 }
 
 Results Layer::run(const std::vector<Tensor>& inputs, const Pass& pass, Where where) const {
@@ -170,6 +218,7 @@ Results Layer::run(const std::vector<Tensor>& inputs, const Pass& pass, Where wh
       if (b.casts_inputs_ && is_float(t.dtype()) && t.dtype() != b.dtype()) t = t.cast(b.dtype());
     build(specs_of(in), where);
     Results r = in_body(b.has_lines_, [&] { return b.run(in, pass); });
+    expect_to_be_known();
     r.masks.resize(r.values.size());
     if (b.activity_regularizer_ && pass.losses)
       for (const Tensor& y : r.values) {

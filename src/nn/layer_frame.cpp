@@ -19,12 +19,25 @@ std::string described(const LayerBody& body) { return cat("layer '", body.name()
 
 }  // namespace
 
-LayerFrame::LayerFrame(const LayerBody& body, const std::source_location& where)
-    : body_(body), outer_(innermost), line_(frontend::named_line(Location::of(where))), in_library_(where) {
+LayerFrame::LayerFrame(LayerBody& body, const std::source_location& where)
+    : body_(body),
+      outer_(innermost),
+      depth_(!innermost                   ? 0
+             : &innermost->body_ == &body ? innermost->depth_
+                                          : innermost->depth_ + 1),
+      line_(frontend::named_line(Location::of(where))),
+      in_library_(where) {
+  if (depth_ > kDeepestNesting) user_error("layers are nested more than ", kDeepestNesting, " deep");
   innermost = this;
 }
 
 LayerFrame::~LayerFrame() { innermost = outer_; }
+
+LayerBody* LayerFrame::around(const LayerBody& body) {
+  for (const LayerFrame* f = innermost; f; f = f->outer_)
+    if (&f->body_ != &body) return &f->body_;
+  return nullptr;
+}
 
 std::string LayerFrame::placed(const std::string& text) const {
   std::string path = described(body_);
@@ -53,7 +66,7 @@ void LayerFrame::rethrow() const {
   }
 }
 
-void expect_one_output(const LayerBody& body, size_t count, const std::source_location& where) {
+void expect_one_output(LayerBody& body, size_t count, const std::source_location& where) {
   in_layer(body, where, [&] {
     if (count != 1) user_error("it gives ", count, " outputs\n  hint: call it with a list of inputs");
   });

@@ -9,9 +9,12 @@
 
 namespace tandem::nn {
 
+// How deep layers may lie in layers: files come from anywhere, and each level takes a piece of the stack.
+constexpr int kDeepestNesting = 64;
+
 class LayerFrame {
  public:
-  LayerFrame(const LayerBody& body, const std::source_location& where);
+  LayerFrame(LayerBody& body, const std::source_location& where);  // UserError when layers are nested too deep
   ~LayerFrame();
   LayerFrame(const LayerFrame&) = delete;
   LayerFrame& operator=(const LayerFrame&) = delete;
@@ -20,16 +23,19 @@ class LayerFrame {
   // the user's line; as it is when it has both.
   [[noreturn]] void rethrow() const;
 
+  static LayerBody* around(const LayerBody& body);  // the layer that this one is called in; null when there is none
+
  private:
   std::string placed(const std::string& text) const;
 
-  const LayerBody& body_;
+  LayerBody& body_;
   const LayerFrame* const outer_;
+  const int depth_;
   const Location line_;  // the user's that the layer is called for
   const frontend::LibraryScope in_library_;
 };
 
-template <class F> auto in_layer(const LayerBody& body, const std::source_location& where, F f) {
+template <class F> auto in_layer(LayerBody& body, const std::source_location& where, F f) {
   const LayerFrame frame(body, where);
   try {
     return f();
@@ -38,6 +44,6 @@ template <class F> auto in_layer(const LayerBody& body, const std::source_locati
   }
 }
 
-void expect_one_output(const LayerBody& body, size_t count, const std::source_location& where);
+void expect_one_output(LayerBody& body, size_t count, const std::source_location& where);
 
 }  // namespace tandem::nn

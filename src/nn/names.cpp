@@ -27,6 +27,27 @@ std::string alternatives(const std::vector<std::string>& names) {
   return out;
 }
 
+// "SparseCrossentropy", "sparse_crossentropy" -> sparse, crossentropy
+std::vector<std::string> words(std::string_view name) {
+  std::vector<std::string> all(1);
+  for (const char c : snake_case(name)) {
+    if (std::isalnum(static_cast<unsigned char>(c)))
+      all.back() += c;
+    else if (!all.back().empty())
+      all.emplace_back();
+  }
+  if (all.back().empty()) all.pop_back();
+  return all;
+}
+
+// All of these words are among those, in the same order, up to a letter or so.
+bool are_within(const std::vector<std::string>& some, const std::vector<std::string>& all) {
+  size_t found = 0;
+  for (const std::string& word : all)
+    if (found < some.size() && edit_distance(some[found], word) <= some[found].size() / 4) ++found;
+  return !some.empty() && found == some.size();
+}
+
 }  // namespace
 
 // A break before a capital that begins a word, and before one that follows a small letter.
@@ -41,20 +62,37 @@ std::string snake_case(std::string_view s) {
   return out;
 }
 
-void unknown_name(std::string_view what, std::string_view name, const std::vector<std::string>& known, std::string_view more) {
-  name = name.substr(0, 100);  // it may come from a file
+std::vector<std::string> near_names(std::string_view name, const std::vector<std::string>& known) {
+  constexpr size_t kMost = 4, kSlip = 2;  // letters that a slip of the fingers adds, drops or exchanges
   const std::string asked = plain(name);
-  std::vector<std::pair<size_t, std::string>> near;
+  std::vector<std::pair<size_t, std::string>> by_letters, by_words;
+  bool is_slip = false;
   for (const std::string& k : known) {
     const size_t d = edit_distance(asked, plain(k));
-    if (d <= 1 + asked.size() / 4) near.emplace_back(d, k);
+    is_slip |= d <= kSlip;
+    if (d <= 1 + asked.size() / 4) by_letters.emplace_back(d, k);
+    if (are_within(words(name), words(k)) || are_within(words(k), words(name))) by_words.emplace_back(d, k);
   }
+  auto& near = is_slip || by_words.empty() ? by_letters : by_words;
   std::stable_sort(near.begin(), near.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::vector<std::string> hints;
+  std::vector<std::string> names;
   for (const auto& [d, k] : near)
-    if (hints.size() < 4) hints.push_back(k);
-  user_error("unknown ", what, " '", name,
-             "'\n  hint: ", hints.empty() ? cat("there are ", alternatives(known)) : cat("did you mean ", alternatives(hints), "?"), more);
+    if (names.size() < kMost) names.push_back(k);
+  return names;
+}
+
+void unknown_name(std::string_view what, std::string_view name, const std::vector<std::string>& known, std::string_view how) {
+  constexpr size_t kFew = 12;  // as many as a reader looks through
+  name = name.substr(0, 100);  // it may come from a file
+  std::string hint;
+  if (const std::vector<std::string> near = near_names(name, known); !near.empty()) {
+    hint = cat("did you mean ", alternatives(near), "?", how.empty() ? "" : " Else ", how);
+  } else {
+    const std::vector<std::string> few(known.begin(), known.begin() + static_cast<ptrdiff_t>(std::min(kFew, known.size())));
+    hint = cat(how, how.empty() ? "" : "; ", "there are ",
+               known.size() > kFew ? cat(joined(few), " and ", known.size() - kFew, " more") : alternatives(few));
+  }
+  user_error("unknown ", what, " '", name, "'\n  hint: ", hint);
 }
 
 }  // namespace tandem::nn

@@ -4,12 +4,14 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <unordered_set>
 
 #include "nn/layers/input.hpp"
 
 #include "base/text.hpp"
 #include "frontend/apply.hpp"
 #include "nn/names.hpp"
+#include "nn/op_layer.hpp"
 
 namespace tandem::nn {
 namespace {
@@ -109,6 +111,7 @@ void NetworkBody::adopt(std::vector<Layer> layers) {
     if (!own.insert(&layer.body()).second) continue;  // a sequence may hold a layer twice
     if (!names.insert(layer.name()).second)
       user_error("two layers of one model are named '", layer.name(), "'\n  hint: give one of them another name");
+    if (layer.as<OpNode>()) continue;  // nothing of it is trained or kept, and Keras does not count it
     const std::string base = snake_case(layer.class_name());
     const int count = counts[base]++;
     add_child(cat("layers/", base, count == 0 ? "" : cat("_", count)), layer);
@@ -118,13 +121,16 @@ void NetworkBody::adopt(std::vector<Layer> layers) {
 
 void NetworkBody::make_graph(std::vector<Symbol> inputs, std::vector<Symbol> outputs) {
   const Walk walk = walk_from(outputs);
-  std::map<const void*, size_t> at;
+  std::unordered_set<const void*> given;
+  for (const Symbol& s : inputs) given.insert(key_of(*s.origin()));
+  std::unordered_map<const void*, size_t> at;
+  std::unordered_map<const LayerBody*, std::vector<size_t>> calls_of;
   std::vector<Step> steps;
   for (const auto& origin : walk.calls) {
-    if (origin->inputs.empty() &&
-        std::none_of(inputs.begin(), inputs.end(), [&](const Symbol& s) { return key_of(*s.origin()) == key_of(*origin); }))
+    if (origin->inputs.empty() && !given.contains(key_of(*origin)))
       user_error("the outputs of the model depend on input '", origin->layer.name(), "', which is not one of its inputs");
     at[key_of(*origin)] = steps.size();
+    calls_of[&origin->layer.body()].push_back(steps.size());
     Step step{origin, {}};
     for (const Symbol& s : origin->inputs) step.inputs.push_back({at.at(key_of(*s.origin())), s.output()});
     steps.push_back(std::move(step));
@@ -136,6 +142,8 @@ void NetworkBody::make_graph(std::vector<Symbol> inputs, std::vector<Symbol> out
   }
   if (!sequential_) adopt(in_keras_order(walk));
   steps_ = std::move(steps);
+  step_at_ = std::move(at);
+  calls_of_ = std::move(calls_of);
   inputs_ = std::move(inputs);
   outputs_ = std::move(outputs);
 }
@@ -147,9 +155,15 @@ void NetworkBody::chain(const Symbol& input) {
 }
 
 NetworkBody::Source NetworkBody::source_of(const Symbol& s) const {
-  for (size_t i = 0; i < steps_.size(); ++i)
-    if (key_of(*steps_[i].origin) == key_of(*s.origin())) return {i, s.output()};
-  internal_error("a symbol is not in its network");
+  const auto found = step_at_.find(key_of(*s.origin()));
+  TANDEM_CHECK(found != step_at_.end(), "a symbol is not in its network");
+  return {found->second, s.output()};
+}
+
+const std::vector<size_t>& NetworkBody::steps_of(const Layer& layer) const {
+  static const std::vector<size_t> none;
+  const auto found = calls_of_.find(&layer.body());
+  return found == calls_of_.end() ? none : found->second;
 }
 
 const std::vector<Symbol>& NetworkBody::inputs() const {

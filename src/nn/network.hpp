@@ -1,6 +1,7 @@
 // The body of a network: its layers, and in which order they are called with what.
 #pragma once
 #include <memory>
+#include <unordered_map>
 
 #include <tandem/nn/network.hpp>
 
@@ -36,6 +37,8 @@ class NetworkBody : public LayerBody {
   };
   const std::vector<Step>& steps() const { return steps_; }
   Source source_of(const Symbol& s) const;
+  // The steps that call a layer, in the order of steps.
+  const std::vector<size_t>& steps_of(const Layer& layer) const;
 
   std::shared_ptr<Training> training;
 
@@ -49,6 +52,8 @@ class NetworkBody : public LayerBody {
   Layer input_layer_;  // of a sequence that begins with one
   std::vector<Symbol> inputs_, outputs_;
   std::vector<Step> steps_;
+  std::unordered_map<const void*, size_t> step_at_;                     // by what tells calls apart
+  std::unordered_map<const LayerBody*, std::vector<size_t>> calls_of_;  // only looked up, never walked
 };
 
 }  // namespace tandem::nn

@@ -7,6 +7,7 @@
 #include "nn/fields.hpp"
 #include "nn/layers/input.hpp"
 #include "nn/network.hpp"
+#include "nn/op_layer.hpp"
 
 namespace tandem::nn {
 namespace {
@@ -15,15 +16,12 @@ namespace {
 
 // Keras counts the calls of a layer within one network.
 std::vector<size_t> node_indices(const NetworkBody& network) {
-  std::map<const LayerBody*, std::vector<std::pair<size_t, size_t>>> calls;  // of each layer: when, and which step
-  for (size_t i = 0; i < network.steps().size(); ++i) {
-    const Symbol::Origin& o = *network.steps()[i].origin;
-    calls[&o.layer.body()].emplace_back(o.call, i);
-  }
   std::vector<size_t> indices(network.steps().size());
-  for (auto& [layer, list] : calls) {
-    std::sort(list.begin(), list.end());
-    for (size_t n = 0; n < list.size(); ++n) indices[list[n].second] = n;
+  for (const Layer& layer : network.layers()) {
+    std::vector<size_t> steps = network.steps_of(layer);
+    std::sort(steps.begin(), steps.end(),
+              [&](size_t a, size_t b) { return network.steps()[a].origin->call < network.steps()[b].origin->call; });
+    for (size_t n = 0; n < steps.size(); ++n) indices[steps[n]] = n;
   }
   return indices;
 }
@@ -72,9 +70,9 @@ class Writer {
 
   Config inbound_nodes(const Layer& layer) const {
     std::vector<std::pair<size_t, Config>> nodes;
-    for (size_t i = 0; i < network_.steps().size(); ++i) {
+    for (const size_t i : network_.steps_of(layer)) {
       const Symbol::Origin& o = *network_.steps()[i].origin;
-      if (o.layer == layer && !o.inputs.empty()) nodes.emplace_back(indices_[i], node(o));
+      if (!o.inputs.empty()) nodes.emplace_back(indices_[i], node(o));
     }
     std::sort(nodes.begin(), nodes.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     Config all = Config::array();
@@ -83,11 +81,13 @@ class Writer {
   }
 
   Config node(const Symbol::Origin& o) const {
-    Config args = Config::array(), kwargs = Config::object(), list = Config::array();
+    Config args = Config::array(), kwargs = Config::object();
+    std::vector<Config> list;
     for (const Symbol& s : o.inputs) list.push_back(tensor(s));
+    if (const auto* op = o.layer.as<OpNode>()) return {{"args", op->arguments(list)}, {"kwargs", kwargs}};
     const std::vector<std::string> names = o.layer.body().call_arguments();
     if (names.empty()) {
-      args.push_back(list.size() == 1 ? list[0] : list);
+      args.push_back(list.size() == 1 ? list[0] : Config(list));
     } else {
       args.push_back(list[0]);
       for (size_t i = 1; i < list.size(); ++i) {
@@ -154,7 +154,9 @@ class Reader {
  private:
   using Place = std::pair<size_t, size_t>;  // an entry and which of its calls
   struct Entry {
-    Layer layer;
+    std::string name;
+    Layer layer;  // of an operation once its first call was read, which has a part of what it is
+    const Config* object;
     const Config* nodes;
     std::vector<std::vector<Symbol>> calls;  // the outputs of each
   };
@@ -165,9 +167,17 @@ class Reader {
   }
 
   void add(const Config& object) {
-    Entry e{deserialize(object), &list(member(object, "inbound_nodes", what_), "inbound_nodes"), {}};
-    if (e.layer.as<InputLayerBody>()) e.calls.push_back({input_symbol(e.layer)});
-    if (!index_.emplace(e.layer.name(), entries_.size()).second) user_error(what_, ": two layers are named '", e.layer.name(), "'");
+    Entry e{.object = &object, .nodes = &list(member(object, "inbound_nodes", what_), "inbound_nodes")};
+    if (is_op(object)) {
+      const Config& name = member(object, "name", what_);
+      if (!name.is_string()) user_error(what_, ": the name of an operation is ", name.type_name(), ", expected text");
+      e.name = name.get<std::string>();
+    } else {
+      e.layer = deserialize(object);
+      e.name = e.layer.name();
+      if (e.layer.as<InputLayerBody>()) e.calls.push_back({input_symbol(e.layer)});
+    }
+    if (!index_.emplace(e.name, entries_.size()).second) user_error(what_, ": two layers are named '", e.name, "'");
     entries_.push_back(std::move(e));
   }
 
@@ -175,7 +185,8 @@ class Reader {
   std::optional<Place> advance(Entry& e) const {
     if (e.layer.as<InputLayerBody>()) return {};
     while (e.calls.size() < e.nodes->size()) {
-      const Call call = read_call(e, (*e.nodes)[e.calls.size()]);
+      const Config& node = (*e.nodes)[e.calls.size()];
+      const Call call = is_op(*e.object) ? read_op_call(e, node) : read_call(e, node);
       if (call.lacks) return call.lacks;
       e.calls.push_back(e.layer(call.inputs, call.flags));
     }
@@ -185,8 +196,33 @@ class Reader {
   struct Call {
     std::vector<Symbol> inputs;
     CallFlags flags;
-    std::optional<Place> lacks;  // an input that is not there yet
+    std::optional<Place> lacks = {};  // an input that is not there yet
   };
+
+  // What an operation is called with belongs to it, so calls of one must have the same but for their tensors.
+  Call read_op_call(Entry& e, const Config& node) const {
+    std::vector<Config> tensors;
+    const Layer layer = op_from_config(*e.object, member(node, "args", e.name), member(node, "kwargs", e.name), tensors);
+    Call call;
+    for (const Config& t : tensors)
+      if (!place_input(member(member(t, "config", what_), "keras_history", what_), call)) return call;
+    if (!e.layer) e.layer = layer;
+    std::vector<Config> numbered;
+    for (size_t i = 0; i < tensors.size(); ++i) numbered.push_back(cat("tensor ", i));
+    if (e.layer.as<OpNode>()->arguments(numbered) != layer.as<OpNode>()->arguments(numbered))
+      user_error("operation '", e.name, "': its calls have different arguments, which is not supported");
+    return call;
+  }
+
+  // False when this input is not there yet.
+  bool place_input(const Config& place, Call& call) const {
+    const Symbol* s = find(place);
+    if (!s)
+      call.lacks = Place{index_.at(place[0].get<std::string>()), place[1].get<size_t>()};
+    else
+      call.inputs.push_back(*s);
+    return s != nullptr;
+  }
 
   Call read_call(const Entry& e, const Config& node) const {
     std::map<std::string, Config> given;  // by argument
@@ -225,14 +261,8 @@ class Reader {
         inputs.push_back(inputs.back());
       }
     }
-    for (const Config& place : inputs) {
-      const Symbol* s = find(place);
-      if (!s) {
-        call.lacks = Place{index_.at(place[0].get<std::string>()), place[1].get<size_t>()};
-        return call;
-      }
-      call.inputs.push_back(*s);
-    }
+    for (const Config& place : inputs)
+      if (!place_input(place, call)) break;
     return call;
   }
 
@@ -262,7 +292,8 @@ class Reader {
 
   Symbol symbol(Config place) const {
     find(place);  // checks its form
-    const size_t first = first_call(entries_[index_.at(place[0].get<std::string>())].layer), given = place[1].get<size_t>();
+    const Layer& layer = entries_[index_.at(place[0].get<std::string>())].layer;
+    const size_t first = layer ? first_call(layer) : 0, given = place[1].get<size_t>();
     place[1] = given - first;  // 0 - 1 is a call that there is not
     if (const Symbol* s = find(place)) return *s;
     place[1] = given;

@@ -6,8 +6,11 @@
 #include <tandem/nn/layer.hpp>
 
 #include "base/text.hpp"
+#include "frontend/thread_state.hpp"
 #include "nn/kind.hpp"
+#include "nn/layer_frame.hpp"
 #include "nn/names.hpp"
+#include "nn/op_layer.hpp"
 
 namespace tandem::nn {
 namespace {
@@ -43,6 +46,7 @@ void register_own() {
     register_attention_layers();
     register_preprocessing_layers();
     register_augmentation_layers();
+    register_lambda_layer();
     register_networks();
   });
 }
@@ -58,8 +62,9 @@ LayerMaker find_maker(const std::string& name) {  // null: there is none
 // null for Keras's classes.
 Config registered_name(const std::string& class_name) {
   std::lock_guard guard(mutex());
+  const std::string in_package = ">" + class_name;
   for (const auto& [name, entry] : makers())
-    if (name.ends_with(">" + class_name)) return name;
+    if (name.ends_with(in_package)) return name;
   const auto found = makers().find(class_name);
   if (found == makers().end()) return class_name;
   return found->second.is_own ? Config() : Config("Custom>" + class_name);
@@ -103,9 +108,10 @@ Layer layer_from_config(const std::string& class_name, const Config& config) {
       std::lock_guard guard(mutex());
       for (const auto& [name, entry] : makers()) known.push_back(name);
     }
-    unknown_name("layer", class_name, known, "; an own kind is made known by register_layer");
+    unknown_name("layer", class_name, known, cat("register_layer(\"", class_name.substr(0, 100), "\", …) makes a kind of your own known"));
   }
   if (!config.is_object()) user_error(class_name, ": the config is ", config.type_name(), ", expected an object");
+  const frontend::LibraryScope library;  // networks call their layers when they are made
   Layer layer = maker(config);
   LayerBody& body = layer.body();
   if (const auto name = config.find("name"); name != config.end() && name->is_string()) body.name_ = name->get<std::string>();
@@ -121,6 +127,8 @@ Layer layer_from_config(const std::string& class_name, const Config& config) {
 
 Config serialize(const Layer& layer) {
   const std::string name = layer.class_name();
+  if (const auto* op = layer.as<OpNode>())
+    return {{"module", op->module()}, {"class_name", name}, {"config", layer.config()}, {"registered_name", op->registered_name()}};
   register_own();
   const Config registered = registered_name(name);
   const Config module = name == "Functional"   ? Config("keras.src.models.functional")
@@ -134,17 +142,18 @@ Config serialize(const Layer& layer) {
 }
 
 Layer deserialize(const Config& object) {
-  // Files come from anywhere, and each level takes a piece of the stack.
-  constexpr int kDeepest = 64;
   static thread_local int depth = 0;
   struct Level {
     Level() { ++depth; }
     ~Level() { --depth; }
   } level;
-  if (depth > kDeepest) user_error("layers are nested more than ", kDeepest, " deep");
+  if (depth > kDeepestNesting) user_error("layers are nested more than ", kDeepestNesting, " deep");
   const auto name = object.is_object() ? object.find("class_name") : object.end();
   if (!object.is_object() || name == object.end() || !name->is_string() || !object.contains("config"))
     user_error("a layer's config needs a class_name and a config, got ", object.dump().substr(0, 60));
+  if (is_op(object))
+    user_error("operation ", name->dump().substr(0, 60),
+               " stands where a layer is expected\n  hint: operations are nodes of functional models");
   const auto registered = object.find("registered_name");
   const bool is_known = registered != object.end() && registered->is_string() && find_maker(registered->get<std::string>());
   return layer_from_config(is_known ? registered->get<std::string>() : name->get<std::string>(), object["config"]);

@@ -1,5 +1,7 @@
 // A network as a table: layers with the shapes of their outputs and their parameters, and how much memory these take.
 #include <cstdio>
+#include <map>
+#include <unordered_map>
 
 #include "base/text.hpp"
 #include "nn/layers/input.hpp"
@@ -94,25 +96,27 @@ class Table {
 // Where a layer's inputs come from, for graphs: "dense[0][0]".
 std::string sources_text(const NetworkBody& network, const Layer& layer) {
   std::string text;
-  for (const auto& step : network.steps()) {
-    if (!(step.origin->layer == layer)) continue;
-    for (const auto& source : step.inputs)
+  for (const size_t i : network.steps_of(layer))
+    for (const auto& source : network.steps()[i].inputs)
       text += cat(text.empty() ? "" : ", ", network.steps()[source.step].origin->layer.name(),
                   source.output ? cat("[", source.output, "]") : "");
-  }
   return text;
 }
 
-// Of the layer's last call; a layer of a sequence whose input is not known has none.
-std::string output_text(const NetworkBody& network, const Layer& layer) {
-  std::string text = "?";
-  if (!network.has_graph()) return text;
-  std::vector<Symbol> all = network.outputs();
-  for (const auto& step : network.steps()) all.insert(all.end(), step.origin->inputs.begin(), step.origin->inputs.end());
-  std::map<size_t, std::string> shapes;
-  for (const Symbol& s : all)
-    if (s.origin()->layer == layer) shapes[s.output()] = shape_text(s.spec().dims);
-  text.clear();
+// The shapes of each layer's outputs, of its last call.
+using Shapes = std::unordered_map<const LayerBody*, std::map<size_t, std::string>>;
+
+Shapes output_shapes(const NetworkBody& network) {
+  Shapes shapes;
+  const auto add = [&](const Symbol& s) { shapes[&s.origin()->layer.body()][s.output()] = shape_text(s.spec().dims); };
+  for (const Symbol& s : network.outputs()) add(s);
+  for (const auto& step : network.steps())
+    for (const Symbol& s : step.origin->inputs) add(s);
+  return shapes;
+}
+
+std::string output_text(const std::map<size_t, std::string>& shapes) {
+  std::string text;
   for (const auto& [output, shape] : shapes) text += cat(text.empty() ? "" : ", ", shape);
   return shapes.size() > 1 ? cat("[", text, "]") : text;
 }
@@ -125,10 +129,13 @@ std::string Network::summary() const {
   std::vector<std::string> head{"Layer (type)", "Output Shape", "Param #"};
   if (!body.sequential()) head.emplace_back("Connected to");
   table.add(head);
+  Shapes shapes;
+  if (body.has_graph()) shapes = output_shapes(body);
   for (const Layer& layer : body.layers()) {
     const std::string parameters =
         layer.built() || layer.as<InputLayerBody>() ? with_commas(size_of(layer.weights()).parameters) : "0 (unbuilt)";
-    std::vector<std::string> row{cat(layer.name(), " (", layer.class_name(), ")"), output_text(body, layer), parameters};
+    std::vector<std::string> row{cat(layer.name(), " (", layer.class_name(), ")"),
+                                 body.has_graph() ? output_text(shapes[&layer.body()]) : "?", parameters};
     if (!body.sequential()) row.push_back(sources_text(body, layer));
     table.add(row);
   }

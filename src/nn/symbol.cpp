@@ -1,4 +1,5 @@
 // Symbols: how a call of a layer on them becomes a place in a graph.
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include <tandem/nn/layer.hpp>
@@ -21,7 +22,7 @@ std::vector<Symbol> Layer::operator()(const std::vector<Symbol>& inputs, const C
     const FlatCallable traced([&](const std::vector<Tensor>& in) { return (*this)(in, pass, where); }, {.name = name()});
     return traced.result_specs(specs);
   });
-  const auto origin = std::make_shared<const Symbol::Origin>(Symbol::Origin{*this, inputs, flags, this->body().call_count_++});
+  const auto origin = std::make_shared<Symbol::Origin>(*this, inputs, flags, body().call_count_++);
   std::vector<Symbol> symbols;
   for (size_t i = 0; i < outputs.size(); ++i) symbols.emplace_back(outputs[i], origin, i);
   return symbols;
@@ -31,6 +32,22 @@ Symbol Layer::operator()(const Symbol& x, const CallFlags& flags, Where where) c
   const std::vector<Symbol> results = (*this)(std::vector{x}, flags, where);
   expect_one_output(body(), results.size(), where);
   return results.front();
+}
+
+Symbol::Origin::Origin(Layer called, std::vector<Symbol> with, CallFlags told, size_t which)
+    : layer(std::move(called)), inputs(std::move(with)), flags(std::move(told)), call(which) {}
+
+// What only this call held would otherwise be destroyed inside each other, one level of the stack for each call behind it.
+Symbol::Origin::~Origin() {
+  std::vector<Symbol> rest = std::move(inputs);
+  while (!rest.empty()) {
+    const Symbol s = std::move(rest.back());
+    rest.pop_back();
+    if (s.origin_.use_count() != 1) continue;
+    auto& behind = const_cast<Origin&>(*s.origin_).inputs;  // nobody else has it
+    std::move(behind.begin(), behind.end(), std::back_inserter(rest));
+    behind.clear();
+  }
 }
 
 Symbol::operator Layer() const {

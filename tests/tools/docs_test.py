@@ -37,6 +37,11 @@ class Docs(unittest.TestCase):
         shown = re.search(r"```cpp\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
         self.assertEqual(shown.group(1), program.read_text())
 
+    def test_the_tutorial_is_the_program_that_runs(self):
+        program = ROOT / "examples" / "tutorial" / "main.cpp"
+        pieces = re.findall(r"```cpp\n(.*?)```", (ROOT / "docs" / "tutorial.md").read_text(), flags=re.DOTALL)
+        self.assertEqual("\n".join(pieces), program.read_text())
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -1,4 +1,5 @@
 // Errors while layers are built, called and traced: the user's line, the path of layers, and never a line of the library.
+#include <nlohmann/json.hpp>
 #include <source_location>
 
 #include <tandem/nn/layers.hpp>
@@ -99,12 +100,12 @@ TEST(LayerErrors, InOnesOwnKindNameItsLines) {
   const Layer halves(std::make_shared<Halves>(), "h");
   const Model model = Sequential({halves}, "m");
   const Tensor good = Tensor::ones({3, 3}), bad = Tensor::ones({2, 3});
-  model(good), model(good, {.training = true});  // tells the lines
+  halves(good), halves(good, {.training = true});  // tells the lines
   std::string got = error_of([&] { model(bad); });
   EXPECT_TRUE(got.starts_with("layer 'h' (Halves) of model 'm': matmul: ")) << got;
   EXPECT_NE(got.find(Halves::own_line), std::string::npos) << got;
-  got = error_of([&] { model(bad, {.training = true}); });
-  EXPECT_TRUE(got.starts_with("layer 'join' (Concatenate) of layer 'h' (Halves) of model 'm': concatenate: ")) << got;
+  got = error_of([&] { halves(bad, {.training = true}); });
+  EXPECT_TRUE(got.starts_with("layer 'join' (Concatenate) of layer 'h' (Halves): concatenate: ")) << got;
   EXPECT_NE(got.find(Halves::inner_line), std::string::npos) << got;
 }
 
@@ -123,6 +124,19 @@ TEST(LayerErrors, NodesOfATraceNameTheCallOfTheModel) {
   EXPECT_EQ(graph.find("recurrent.cpp"), std::string::npos) << graph;
   EXPECT_EQ(graph.find("normalization.cpp"), std::string::npos) << graph;
   EXPECT_NE(graph.find(at.substr(at.find("nn_"))), std::string::npos) << graph;
+}
+
+// What a config says has no line; ours would not help.
+TEST(LayerErrors, OfConfigsNameNoLine) {
+  const Reshape reshape({2, 2}, {.name = "r"});
+  const Symbol x = Input({4});
+  for (const Model& model : {Sequential({Input({4}), reshape}), Model({x}, {reshape(x)})}) {
+    Config config = model.config();
+    config["layers"][1]["config"]["target_shape"] = {3, 3};
+    const std::string got = error_of([&] { layer_from_config(model.class_name(), config); });
+    EXPECT_TRUE(got.starts_with("layer 'r' (Reshape): ")) << got;
+    EXPECT_EQ(got.find(".cpp:"), std::string::npos) << got;
+  }
 }
 
 // A layer that tries another one, and when that fails says something of its own.

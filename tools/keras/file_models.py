@@ -1,7 +1,7 @@
 """Small models that together have all layers that Tandem has: NAME -> function that gives (model, inputs, targets)."""
 import keras
 import numpy as np
-from keras import Input, Model, Sequential, layers, optimizers
+from keras import Input, Model, Sequential, layers, ops, optimizers
 
 MODELS = {}
 # What Keras is set to while such a model is made and while it is loaded: it takes a model's own policy, which decides about the loss scale,
@@ -117,6 +117,49 @@ def graph():
     made = Model([a, b], [first, second, v], name="graph")
     return compiled(made, [floats(4, 4), floats(4, 4) * 0.5], [floats(4, 2), floats(4, 1), floats(4, 4)], "adamax", ["mse", "mae", None],
                     loss_weights=[1.0, 0.5, 0.0], metrics=[["mae"], ["mse", "mae"], []])
+
+
+@model
+def arithmetic():
+    """Operations instead of layers, between layers that are trained."""
+    a, b = Input((4, 6), name="a"), Input((4, 6), name="b")
+    x = layers.Dense(6, "tanh")(a) * 2.0 + b
+    x = 1.5 - x / (abs(b) + 0.5)
+    x = ops.tanh(x[:, 1:3]) + ops.mean(x, axis=1, keepdims=True) - x[:, -1:] ** 2
+    x = ops.concatenate([x, ops.relu(-x), ops.sigmoid(x)], axis=-1)
+    x = ops.where(x > 0.1, x, 0.1 * x)
+    x = ops.clip(layers.Dense(4)(x), -3, 3)
+    scores = ops.matmul(x, ops.transpose(x, (0, 2, 1)))
+    x = ops.einsum("abc,acd->abd", ops.softmax(scores / 2, axis=-1), x)
+    out = layers.Dense(2)(ops.reshape(x, (-1, 8)))
+    return compiled(Model([a, b], out, name="arithmetic"), [floats(4, 4, 6), floats(4, 4, 6) * 0.5], floats(4, 2), "adam")
+
+
+@model
+def operations():
+    """One output for each: movement, reductions, activations, constants, indexing, several results."""
+    x = Input((4, 6), name="x")
+    positive = ops.square(x) + 0.1
+    table = np.arange(12, dtype="float32").reshape(6, 2) / 7
+    results = [
+        ops.stack([x, -x], axis=1), ops.squeeze(x[..., None], -1), ops.expand_dims(x, 1), ops.swapaxes(x, 1, 2), ops.flip(x, axis=1),
+        ops.moveaxis(x, 1, 2), ops.repeat(x, 2, axis=1), ops.tile(x, (1, 1, 2)), ops.roll(x, 1, axis=2), ops.ravel(x), ops.tril(x), x @ table,
+        ops.sum(x, axis=(1, 2)), ops.max(x, axis=1), ops.min(x, axis=-1, keepdims=True), ops.prod(x, axis=1), ops.var(x, axis=1),
+        ops.std(x, axis=2), ops.logsumexp(x, axis=1), ops.argmax(x, axis=-1), ops.any(x > 0.5, axis=1), ops.all(x > -0.9, axis=2),
+        ops.count_nonzero(x > 0, axis=1), ops.cumsum(x, axis=1), ops.sort(x, axis=1), ops.argsort(x, axis=2), *ops.top_k(x, 2),
+        *ops.moments(x, axes=[1]), ops.one_hot(ops.argmax(x, axis=-1), 6), ops.take(x, np.array([2, 0]), axis=1),
+        ops.gelu(x), ops.gelu(x, approximate=False), ops.elu(x, alpha=0.5), ops.leaky_relu(x, negative_slope=0.3), ops.silu(x), ops.softplus(x),
+        ops.softsign(x), ops.selu(x), ops.hard_sigmoid(x), ops.log_softmax(x, axis=1), ops.relu6(x * 8), ops.normalize(x, axis=2, order=2),
+        ops.exp(x), ops.expm1(x), ops.log(positive), ops.log1p(positive), ops.sqrt(positive), ops.rsqrt(positive), ops.erf(x), ops.sin(x),
+        ops.cos(x), ops.arctan2(x, positive), ops.floor(x * 4), ops.round(x * 4), ops.sign(x), ops.reciprocal(positive),
+        ops.maximum(x, 0.25), ops.minimum(x, positive), ops.power(positive, 1.5), ops.floor_divide(x, 0.25), ops.mod(x, 0.3),
+        ops.logical_not(x > 0), ops.logical_and(x > 0, x < 0.5), ops.logical_or(x > 0.5, x < -0.5), ops.not_equal(ops.sign(x), 1.0),
+        ops.cast(x * 10, "int32"), ops.isfinite(x), x[:, 0], x[:, :, 2:5], x[:, ::-1, ::2], x[0], ops.einsum("abc,adc->abd", x, x),
+        ops.tensordot(x, table, axes=1), ops.dot(x, table), ops.outer(x[0, 0], x[0, 1]), ops.diagonal(x, axis1=1, axis2=2),
+        ops.stop_gradient(x), ops.nan_to_num(x), ops.broadcast_to(x[0, :1], (4, 6)), ops.median(x, axis=1)]
+    results += ops.unstack(x, axis=1)[:1]
+    made = Model(x, [ops.cast(r, "float32") for r in results], name="operations")
+    return made, floats(4, 4, 6), []
 
 
 @model

@@ -95,6 +95,13 @@ def tensors_in(argument):
     return [t for a in argument for t in tensors_in(a)] if isinstance(argument, list) else []
 
 
+def others_in(argument):
+    """What a call is given besides tensors: numbers, constants, indices."""
+    if isinstance(argument, list):
+        return [o for a in argument for o in others_in(a)]
+    return [] if isinstance(argument, dict) and argument.get("class_name") == "__keras_tensor__" else [comparable(argument)]
+
+
 def comparable(config):
     """A config in one form, without what may differ: ids of objects, how it was built, the compiler, on which engine Keras made its
     optimizer, whether a call's tensors are named, a type's policy or its name, one axis or a list of one."""
@@ -108,7 +115,7 @@ def comparable(config):
         return config["config"]["name"]
     if config.keys() == {"args", "kwargs"}:
         flags = {k: v for k, v in config["kwargs"].items() if v is not None and not tensors_in([v])}
-        return {"tensors": tensors_in([config["args"], *config["kwargs"].values()]), "flags": flags}
+        return {"tensors": tensors_in([config["args"], *config["kwargs"].values()]), "flags": flags, "others": others_in(config["args"])}
     left_out = {"shared_object_id", "build_config", "jit_compile"}
     if "learning_rate" in (config.get("config") or ()):
         left_out |= {"module", "registered_name"}

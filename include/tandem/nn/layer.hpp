@@ -3,8 +3,10 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <source_location>
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -69,7 +71,11 @@ class LayerBody {
   LayerBody(const LayerBody&) = delete;
   LayerBody& operator=(const LayerBody&) = delete;
   Variable add_weight(const std::string& name, const Shape& shape, const WeightOptions& options);
+  // Makes a layer that is held and called inside a part of this one: trained, saved (under the attribute, which is unique) and counted with
+  // it. A layer with weights that is called inside without this is a UserError.
   void add_child(const std::string& attribute, const Layer& layer);
+  // Training adds it to the model's loss: a penalty on what call computed. Without axes; forgotten where nobody asks for losses.
+  static void add_loss(const Pass& pass, const Tensor& loss);
   void set_activity_regularizer(Regularizer r) { activity_regularizer_ = std::move(r); }  // a loss of the outputs, divided by the batch
   void keep_input_types() { casts_inputs_ = false; }                                      // floating inputs come in as they are
   void hide_lines() { has_lines_ = false; }  // errors inside name the line of the call: for kinds whose code is not the program's own
@@ -88,8 +94,12 @@ class LayerBody {
   Regularizer activity_regularizer_;
   std::vector<Variable> weights_;  // those made trainable come first
   size_t trainable_count_ = 0;
-  std::vector<Rules> rules_;  // one a weight, in the order they were made
+  std::vector<Rules> rules_;           // one a weight, in the order they were made
+  bool knows(const LayerBody& inner);  // it is a child, or inside one
   std::vector<Child> children_;
+  std::set<std::string> attributes_;             // of the children
+  std::unordered_set<const LayerBody*> inside_;  // those that knows() found
+  int depth_ = 0;                                // how deep layers are nested inside
   std::unique_ptr<Generator> random_;
   size_t call_count_ = 0;  // calls on symbols
 };
@@ -132,6 +142,9 @@ class Layer {
 
  protected:
   std::shared_ptr<LayerBody> body_;
+
+ private:
+  void expect_to_be_known() const;  // to the layer that it is called in
 };
 
 struct LayerBody::Child {
@@ -151,14 +164,23 @@ Layer layer_from_config(const std::string& class_name, const Config& config);  /
 Config serialize(const Layer& layer);
 Layer deserialize(const Config& object);
 
+// Functions and operators on symbols, one for each op (<tandem/nn/ops.hpp>). They are found by their arguments: tanh(a + b), mean(a, 1).
+namespace ops {
+struct Argument {};
+}  // namespace ops
+
 // A tensor's place in a graph of layers: which layer's call made it.
-class Symbol {
+class Symbol : public ops::Argument {
  public:
   struct Origin {
     Layer layer;  // an InputLayer: an input of the model
     std::vector<Symbol> inputs;
     CallFlags flags;
     size_t call = 0;  // which call of the layer
+    Origin(Layer called, std::vector<Symbol> with, CallFlags told, size_t which);
+    ~Origin();  // a loop, however long the chain of calls behind it is
+    Origin(const Origin&) = delete;
+    Origin& operator=(const Origin&) = delete;
   };
   Symbol(Spec spec, std::shared_ptr<const Origin> origin, size_t output)
       : spec_(std::move(spec)), origin_(std::move(origin)), output_(output) {}
@@ -169,6 +191,10 @@ class Symbol {
   bool operator==(const Symbol& o) const {
     return output_ == o.output_ && (origin_ == o.origin_ || (is_input() && o.is_input() && origin_->layer == o.origin_->layer));
   }
+  // Indexing as of a Tensor: x[0], x(Slice(), -1), x(ellipsis, newaxis).
+  Symbol operator[](const Index& index) const { return (*this)(index); }
+  Symbol operator()(const Index& a, const Index& b = {}, const Index& c = {}, const Index& d = {}, const Index& e = {}, const Index& f = {},
+                    const Index& g = {}, const Index& h = {}) const;
   operator Layer() const;  // NOLINT: Sequential({Input({784}), Dense(10)}); UserError unless it is an input
 
  private:

@@ -18,7 +18,15 @@ template <class S, int N> class ConvBase : public Kind<S> {
     expect_rank(inputs[0], N + 2, spatial_axes(N, first()));
     const Dim& channels = inputs[0].dims[static_cast<size_t>(first() ? 1 : N + 1)];
     if (built_channels_ > 0 && !channels.is(built_channels_))
-      user_error("was built for ", built_channels_, " channels, got ", inputs[0].str());
+      user_error("was built for ", built_channels_, " channels, got ", inputs[0].str(), ", whose axes are ", spatial_axes(N, first()));
+    constexpr bool is_transposed = requires { s.options.output_padding; };  // these make images larger
+    if (is_transposed || s.options.padding != "valid") return;
+    std::vector<int64_t> window = s.kernel_size.values();
+    for (size_t i = 0; i < window.size(); ++i)
+      if (__builtin_mul_overflow(window[i] - 1, s.options.dilation_rate.values()[i], &window[i]) ||
+          __builtin_add_overflow(window[i], 1, &window[i]))
+        window[i] = INT64_MAX;
+    expect_window(inputs[0], window, first());
   }
   std::vector<Tensor> compute_mask(const std::vector<Tensor>&, const Pass&) const override { return {}; }
 

@@ -159,7 +159,7 @@ InputLayerBody::InputLayerBody(InputSettings settings) : Kind(std::move(settings
 Symbol input_symbol(const Layer& input_layer) {
   const auto* body = input_layer.as<InputLayerBody>();
   TANDEM_CHECK(body, "not an InputLayer");
-  return {body->spec(), std::make_shared<const Symbol::Origin>(Symbol::Origin{input_layer, {}, {}, 0}), 0};
+  return {body->spec(), std::make_shared<Symbol::Origin>(input_layer, std::vector<Symbol>(), CallFlags(), size_t{0}), 0};
 }
 
 InputLayer::InputLayer(const DimList& shape, const InputOptions& options)

@@ -37,6 +37,7 @@ template <Pool P, int N> class PoolingBody : public Kind<PoolingSettings<P, N>> 
   void check(const std::vector<Spec>& inputs) const override {
     Base::check(inputs);
     expect_rank(inputs[0], N + 2, spatial_axes(N, first()));
+    if (s.options.padding == "valid") expect_window(inputs[0], s.pool_size.values(), first());
   }
   std::vector<Tensor> call(const std::vector<Tensor>& inputs, const Pass&) override {
     const PoolingOptions& o = s.options;
