@@ -200,7 +200,7 @@ Bytes ZipReader::read(const std::string& name, uint64_t most_bytes) const {
     content = std::move(inflated);
   }
   if (const uint32_t crc = crc_of(content); crc != entry->crc)
-    fail("entry '", name, "' is damaged: its CRC is ", std::hex, crc, ", but ", entry->crc, " is written");
+    fail("entry '", name, "' is damaged: its CRC is ", hex(crc), ", but ", hex(entry->crc), " is written");
   return content;
 }
 

@@ -1,6 +1,9 @@
 // cat() and the throwing helpers made of it.
 #include <gtest/gtest.h>
 
+#include <limits>
+#include <sstream>
+
 #include "base/text.hpp"
 
 #include <tandem/shape.hpp>
@@ -16,6 +19,28 @@ TEST(Text, CatTakesWhatMessagesNeed) {
   EXPECT_EQ(cat(DType::BF16, " ", Shape{2, 3}, " ", Location{"m.cpp", 7}), "bfloat16 [2,3] m.cpp:7");
   EXPECT_EQ(cat(1.5), "1.5");
 }
+
+TEST(Text, NumbersLookAsAStreamShowsThem) {
+  const auto streamed = [](auto x) {
+    std::ostringstream os;
+    os << x;
+    return os.str();
+  };
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  for (const double x : {0.0, -0.0, 1.0, 0.1, 1.0 / 3, 1234567.0, 1e20, -1e-7, 5e-324, 1.7976931348623157e308, kInfinity, -kInfinity})
+    EXPECT_EQ(cat(x), streamed(x));
+  EXPECT_EQ(cat(std::numeric_limits<double>::quiet_NaN()), "nan");
+  EXPECT_EQ(cat(0.1f), "0.1");
+  EXPECT_EQ(cat(std::numeric_limits<int64_t>::min()), streamed(std::numeric_limits<int64_t>::min()));
+  EXPECT_EQ(cat(std::numeric_limits<uint64_t>::max()), streamed(std::numeric_limits<uint64_t>::max()));
+}
+
+template <class T>
+concept Printable = requires(std::string& out, const T& x) { text_detail::put(out, x); };
+static_assert(Printable<bool> && Printable<char[3]> && Printable<Shape>);
+static_assert(!Printable<int*> && !Printable<decltype(std::hex)>);  // neither is a bool
+
+TEST(Text, HexHasNoPrefix) { EXPECT_EQ(hex(0xE5F98880u), "e5f98880"); }
 
 TEST(Text, HelpersThrowTheirKind) {
   EXPECT_THROW(user_error("a", 1), UserError);
