@@ -18,12 +18,12 @@ target_link_libraries(tandem_llvm PRIVATE tandem_codegen ${llvm_parts})
 # What is linked in stays inside; what is not called is left out, and so are the libraries that only such parts need. The wrapped
 # function is in llvm_emit.cpp.
 target_link_options(tandem_llvm PRIVATE -Wl,--exclude-libs,ALL -Wl,--gc-sections -Wl,--as-needed -Wl,--wrap=__cxa_atexit)
-set_target_properties(tandem_llvm PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+set_target_properties(tandem_llvm PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
 
 # Part of every key of the disk cache: code from an older emitter is never taken for this one's. It covers all that the plug-in is
 # made of and that reads a kernel: the emitter, the schedule, canonical loops and how they are taken apart, scalars, element types.
-file(GLOB key_sources CONFIGURE_DEPENDS ${folder}/llvm_emit* ${folder}/schedule.* ${CMAKE_SOURCE_DIR}/src/codegen/*
-     ${CMAKE_SOURCE_DIR}/src/ir/scalar.* ${CMAKE_SOURCE_DIR}/src/ir/loops.* ${CMAKE_SOURCE_DIR}/src/base/dtype.*)
+file(GLOB key_sources CONFIGURE_DEPENDS ${folder}/llvm_emit* ${folder}/schedule.* ${PROJECT_SOURCE_DIR}/src/codegen/*
+     ${PROJECT_SOURCE_DIR}/src/ir/scalar.* ${PROJECT_SOURCE_DIR}/src/ir/loops.* ${PROJECT_SOURCE_DIR}/src/base/dtype.*)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${key_sources})
 set(emitter_key "${LLVM_PACKAGE_VERSION}")
 foreach(source IN LISTS key_sources)
@@ -34,7 +34,6 @@ string(SHA256 emitter_key "${emitter_key}")
 string(SUBSTRING ${emitter_key} 0 16 emitter_key)
 set_source_files_properties(${folder}/kernels/generated.cpp PROPERTIES COMPILE_DEFINITIONS TANDEM_EMITTER_KEY="${emitter_key}")
 
-target_compile_definitions(tandem_device_cpu PRIVATE TANDEM_PLUGIN_FOLDER="${CMAKE_BINARY_DIR}/lib")
 target_link_libraries(tandem_device_cpu PUBLIC ${CMAKE_DL_LIBS})
 add_dependencies(tandem_device_cpu tandem_llvm)
 
@@ -45,3 +44,4 @@ set(avx512 "-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl;-mfma;-mprefer-vector-wid
 set_source_files_properties(${avx2_sources} PROPERTIES COMPILE_OPTIONS "-mavx2;-mfma;-mf16c")
 set_source_files_properties(${avx512_sources} PROPERTIES COMPILE_OPTIONS "${avx512}")
 set_source_files_properties(${folder}/kernels/tile_avx512_pairs.cpp PROPERTIES COMPILE_OPTIONS "${avx512};-mavx512bf16")
+set_source_files_properties(${avx2_sources} ${avx512_sources} ${folder}/kernels/tile_avx512_pairs.cpp PROPERTIES SKIP_PRECOMPILE_HEADERS ON)

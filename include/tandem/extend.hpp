@@ -1,6 +1,6 @@
 // The door for ops of other libraries: a row registered here has gradient, compiled kernels and checks like every other.
 // It is the one public header that opens inner ones: those that a row is written with, ir/op.hpp (OpDef, Scalar) and ir/builder.hpp
-// (Expr), and the one that calls it. Link tandem::tandem_extend, which knows where they are.
+// (Expr), and the one that calls it. Link tandem::extend, which knows where they are.
 #pragma once
 #include <initializer_list>
 #include <utility>

@@ -29,7 +29,8 @@ std::string own_folder() {
 EmitFn load_emitter() {
   const std::string here = own_folder();
   std::string tried;
-  for (const std::string& folder : {here, here + "/../lib", std::string(TANDEM_PLUGIN_FOLDER)}) {
+  // Beside the library; for a program that has the device linked in, in the folder `lib` beside its own.
+  for (const std::string& folder : {here, here + "/../lib"}) {
     const std::string path = folder + "/libtandem_llvm.so";
     if (void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL))
       if (void* symbol = dlsym(library, kEmitSymbol)) return reinterpret_cast<EmitFn>(symbol);
