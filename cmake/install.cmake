@@ -15,7 +15,7 @@ target_include_directories(tandem_extend INTERFACE $<INSTALL_INTERFACE:${inner}>
 foreach(layer base ir ops)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/${layer} DESTINATION ${inner} FILES_MATCHING PATTERN "*.hpp")
 endforeach()
-install(FILES ${PROJECT_SOURCE_DIR}/src/frontend/apply.hpp DESTINATION ${inner}/frontend)
+install(FILES ${PROJECT_SOURCE_DIR}/src/frontend/apply.hpp ${PROJECT_SOURCE_DIR}/src/frontend/thread_state.hpp DESTINATION ${inner}/frontend)
 
 # The build folder has the same three files, so that it can be found too: -Dtandem_DIR=build/release.
 configure_file(${PROJECT_SOURCE_DIR}/cmake/tandemConfig.cmake.in ${PROJECT_BINARY_DIR}/tandemConfig.cmake @ONLY)
