@@ -36,6 +36,12 @@ inline int64_t normal_index(int64_t index, int64_t size) {
   int64_t i = index < 0 ? index + size : index;
   return i >= 0 && i < size ? i : -1;
 }
+// Where element `at` in row-major order is: [1,2].
+inline Shape position_of(const Shape& shape, int64_t at) {
+  Shape position = shape;
+  for (size_t k = shape.size(); k-- > 0; at /= shape[k]) position[k] = at % shape[k];
+  return position;
+}
 // "take: index 7 is out of range for axis 0 with size 5 (at position [1,2])"; `at` is the row-major position in `shape`.
 [[noreturn]] void index_out_of_range(std::string_view op, int64_t index, int64_t axis, int64_t size, const Shape& shape, int64_t at);
 

@@ -2,6 +2,7 @@
 // check_range in front of a row that only clips.
 #include <limits>
 
+#include "ops/classes.hpp"
 #include "ops/helpers.hpp"
 #include "ops/host.hpp"
 #include "ops/scatter.hpp"
@@ -11,9 +12,7 @@ namespace tandem::ops {
 using namespace ir;
 
 void index_out_of_range(std::string_view op, int64_t index, int64_t axis, int64_t size, const Shape& shape, int64_t at) {
-  Shape position = shape;
-  for (size_t k = shape.size(); k-- > 0; at /= shape[k]) position[k] = at % shape[k];
-  user_error(op, ": index ", index, " is out of range for axis ", axis, " with size ", size, " (at position ", position, ")");
+  user_error(op, ": index ", index, " is out of range for axis ", axis, " with size ", size, " (at position ", position_of(shape, at), ")");
 }
 
 namespace {
@@ -60,6 +59,23 @@ void evaluate_check_range(const HostCall& c) {
     check_indices<int32_t>(c, sizes);
   else
     check_indices<int64_t>(c, sizes);
+}
+
+// --- check_classes ---
+Types infer_check_classes(const OpCall& call) {
+  const Dims& classes = call.attrs.get<Dims>("classes");
+  if (classes.size() != 1) call.fail("classes ", str(classes), " must be one number");
+  return {call.in[0]};
+}
+
+void evaluate_check_classes(const HostCall& c) {
+  const HostTensor& labels = c.in[0];
+  const int64_t classes = c.attrs.get<Dims>("classes")[0].value(), count = element_count(labels.shape);
+  const int64_t bad = first_non_class(labels.data, labels.dtype, count, classes, c.attrs.get<Ints>("ignored"));
+  if (bad < count)
+    user_error(c.attrs.get<std::string>("op"), ": the target at ", position_of(labels.shape, bad), " is ",
+               label_text(labels.data, labels.dtype, bad), ", there are ", classes, " classes, 0 to ", classes - 1);
+  std::copy_n(labels.as<std::byte>(), byte_size(labels.shape, labels.dtype), c.out[0].as<std::byte>());
 }
 
 Expr checked(const Expr& indices, Dims limit, const OpCall& call, int64_t axis) {
@@ -259,6 +275,15 @@ Rows index_rows() {
        .evaluate = evaluate_check_range,
        .samples = {"([2,3] in -5..4; limit=[5], op='take')", "({{0,-1},{1,2}}; limit=[2,3], op='gather_nd')",
                    "([0,2]; limit=[1,1], op='gather_nd')", "([]; limit=[6], op='take')", "([200] in -9..8; limit=[9], op='take', axis=1)"}},
+      {.name = "check_classes",
+       .sig = "(labels: own; classes: shape, op: string, ignored: ints = []) -> same",
+       .doc = "The labels, or an error in the name of `op` that says which one is neither a whole number in [0, classes) nor ignored.",
+       .traits = kZeroGradient,
+       .infer = infer_check_classes,
+       .evaluate = evaluate_check_classes,
+       .samples = {"({0,2,1,0}; classes=[3], op='loss') !grad", "({0,2,5}; classes=[3], op='loss', ignored=[5]) !grad",
+                   "([2,3]:int32 in 0..8; classes=[9], op='loss')", "([0,2]; classes=[1], op='loss')",
+                   "([200]:bool; classes=[2], op='loss')"}},
       {.name = "take",
        .sig = "(x: own, indices: index; axis: int = 0) -> same",
        .doc = "The slices of x at the indices along an axis; the axes of the indices take its place. Negative indices count from the end.",

@@ -8,7 +8,7 @@ EXACT = {
     "concatenate", "concatenate_few", "stack", "split", "unstack", "pad", "pad_mode", "diagonal", "embed_diagonal", "diag", "iota", "extent",
     "full", "eye", "tri", "tril", "triu", "arange", "slice", "place", "dynamic_slice", "dynamic_update_slice", "take", "take_clipped",
     "take_along_axis", "take_along_axis_clipped", "gather_nd", "gather_nd_clipped", "one_hot", "sort", "argsort", "top_k", "unique",
-    "searchsorted", "nonzero", "check_range",
+    "searchsorted", "nonzero", "check_range", "check_classes",
 }
 
 # --- reductions ---
@@ -258,6 +258,10 @@ def check_range(indices, limit, op, axis):
     return np.where(indices < 0, indices + limit, indices).astype(indices.dtype)
 
 
+def check_classes(labels, classes, op, ignored):
+    return labels
+
+
 def take_along_axis(x, indices, axis, clip=False):
     axis %= x.ndim
     if clip:
@@ -400,6 +404,7 @@ REFERENCE = {
     "dynamic_slice": lambda x, starts, sizes: x[box(x.shape, sizes, starts)],
     "dynamic_update_slice": dynamic_update_slice,
     "check_range": check_range,
+    "check_classes": check_classes,
     "take": lambda x, indices, axis: np.take(x, indices, axis),
     "take_clipped": lambda x, indices, axis: np.take(x, indices, axis, mode="clip"),
     "take_along_axis": take_along_axis,
