@@ -71,16 +71,18 @@ class Dataset {
   // --- one element to one ----------------------------------------------------------------------------------------------------------
   // f(Tensor…) -> Tensor, tuple, … over the components, traced once and compiled. In front of batch() it is computed for the whole batch
   // at once, where that gives the same numbers. f must not depend on when it is called.
-  template <class F> Dataset map(F f, MapOptions options = {}) const { return map_flat(flat(std::move(f)), std::move(options)); }
+  template <class F> Dataset map(F f, MapOptions options = {}) const { return map_flat(flat("map", std::move(f)), std::move(options)); }
   // f(key, components…): `key` is a uint32[2] for random ops, another one for each element, the same for equal seeds.
   template <class F> Dataset map_random(uint64_t seed, F f, MapOptions options = {}) const {
-    return map_random_flat(seed, flat(std::move(f)), std::move(options));
+    return map_random_flat(seed, flat("map_random", std::move(f)), std::move(options));
   }
   // f is any C++ code over numbers. With parallel calls it must be safe to call from several threads.
   template <class F> Dataset map_callback(F f, CallbackOptions options = {}) const {
-    return map_callback_flat(flat(std::move(f)), std::move(options));
+    return map_callback_flat(flat("map_callback", std::move(f)), std::move(options));
   }
-  template <class F> Dataset filter(F predicate) const { return filter_flat(flat(std::move(predicate))); }  // traced, gives a bool scalar
+  template <class F> Dataset filter(F predicate) const {
+    return filter_flat(flat("filter", std::move(predicate)));
+  }  // traced, gives a bool scalar
   Dataset filter_callback(std::function<bool(const Element&)> predicate) const;
   // step(state…, components…) -> (state…, outputs…), flat; traced. `state` has as many tensors as `initial`.
   Dataset scan(Element initial, FlatFunction step) const;
@@ -138,12 +140,16 @@ class Dataset {
   const std::shared_ptr<const Node>& node() const { return node_; }
 
  private:
-  template <class F> static FlatFunction flat(F f) {
+  // UserError unless a function with so many parameters (or `open`: at least so many) can be called with an element.
+  static void expect_parameters(const char* stage, size_t takes, bool open, size_t given);
+  template <class F> static FlatFunction flat(const char* stage, F f) {
     if constexpr (std::is_convertible_v<F, FlatFunction>)
       return FlatFunction(std::move(f));
     else
-      return [f = std::move(f)](const std::vector<Tensor>& in) mutable {
-        return apply_flat(f, unflatten<typename CallableTraits<F>::Arguments>(in));
+      return [stage, f = std::move(f)](const std::vector<Tensor>& in) mutable {
+        using Arguments = typename CallableTraits<F>::Arguments;
+        expect_parameters(stage, Structure<Arguments>::kFixed, Structure<Arguments>::kOpen, in.size());
+        return apply_flat(f, unflatten<Arguments>(in));
       };
   }
   std::shared_ptr<const Node> node_;

@@ -62,7 +62,9 @@ std::exception_ptr make_error(const Described& e) {
 void rethrow_located(std::string_view stage, int64_t element) {
   const Described e = describe(std::current_exception());
   if (e.is_located) throw;
-  std::rethrow_exception(make_error({e.kind, cat(stage, ": element ", element, ": ", e.text), true}));
+  const std::string named = cat(stage, ": ");  // by itself already when what went wrong is the stage's own
+  const std::string text = e.text.starts_with(named) ? e.text.substr(named.size()) : e.text;
+  std::rethrow_exception(make_error({e.kind, cat(stage, ": element ", element, ": ", text), true}));
 }
 
 }  // namespace tandem::data

@@ -126,6 +126,14 @@ NodeRef MapNode::over_batches(const NodeRef& batches, std::string* why) const {
   return std::make_shared<MapNode>(batches, std::move(body), std::move(options));
 }
 
+void Dataset::expect_parameters(const char* stage, size_t takes, bool open, size_t given) {
+  if (given == takes || (open && given > takes)) return;
+  const bool has_key = stage == std::string_view("map_random");
+  const size_t components = given - (has_key ? 1 : 0), parameters = takes - (has_key && takes > 0 ? 1 : 0);
+  user_error(stage, ": the function takes ", open ? "at least " : "", parameters, " components", has_key ? " behind the key" : "",
+             ", an element has ", components, "\n  hint: a parameter for each, or one std::vector<Tensor> for all");
+}
+
 Dataset Dataset::map_flat(FlatFunction f, MapOptions options) const {
   return Dataset(std::make_shared<MapNode>(node_of(*this), std::move(f), std::move(options)));
 }

@@ -48,6 +48,19 @@ TEST(DataErrors, ACallbackThatThrows) {
             "map_callback: element 0: component 0 of the callback's result holds nothing");
 }
 
+TEST(DataErrors, AFunctionWithOtherParametersThanAnElementHas) {
+  const Dataset pairs = Dataset::from_slices({Tensor::ones({4, 2}), Tensor::ones({4})});
+  const std::string hint = "\n  hint: a parameter for each, or one std::vector<Tensor> for all";
+  EXPECT_EQ(error_of([&] { pairs.map([](Tensor x) { return x; }); }), "map: the function takes 1 components, an element has 2" + hint);
+  EXPECT_EQ(error_of([&] { pairs.filter([](Tensor, Tensor, Tensor z) { return z > 0; }); }),
+            "filter: the function takes 3 components, an element has 2" + hint);
+  EXPECT_EQ(error_of([&] { pairs.map_random(1, [](Tensor, Tensor x) { return x; }); }),
+            "map_random: the function takes 1 components behind the key, an element has 2" + hint);
+  EXPECT_EQ(first_error(pairs.map_callback([](Tensor x) { return x; })),
+            "map_callback: element 0: the function takes 1 components, an element has 2" + hint);
+  EXPECT_EQ(first_error(pairs.map([](std::vector<Tensor> all) { return all; })), "");
+}
+
 TEST(DataErrors, AnIteratorGoesOnBehindAnError) {
   Iterator it = Dataset::range(6).map_callback(fails_at_three, {.parallel_calls = 2}).prefetch(2).iterate();
   EXPECT_EQ(next_error(it), "map_callback: element 3: three is bad");
