@@ -8,8 +8,11 @@
 #include <tandem/ops.hpp>
 
 #include "base/text.hpp"
+#include "frontend/apply.hpp"
+#include "nn/labels.hpp"
 #include "nn/losses_table.hpp"
 #include "nn/names.hpp"
+#include "nn/own_kinds.hpp"
 #include "nn/ranks.hpp"
 
 namespace tandem::nn {
@@ -120,17 +123,17 @@ const std::vector<LossKind>& kinds() {
       {"LogCosh", "log_cosh", {}, none, log_cosh},
       {"Hinge", "hinge", {}, none, hinge},
       {"SquaredHinge", "squared_hinge", {}, none, squared_hinge},
-      {"CategoricalHinge", "categorical_hinge", {}, none, categorical_hinge},
-      {"KLDivergence", "kl_divergence", {"kld", "KLD"}, none, kl_divergence},
+      {"CategoricalHinge", "categorical_hinge", {}, none, categorical_hinge, Targets::Shares},
+      {"KLDivergence", "kl_divergence", {"kld", "KLD"}, none, kl_divergence, Targets::Shares},
       {"Poisson", "poisson", {}, none, poisson},
-      {"BinaryCrossentropy", "binary_crossentropy", {"bce", "BCE"}, crossentropy, binary_crossentropy},
-      {"CategoricalCrossentropy", "categorical_crossentropy", {}, crossentropy, categorical_crossentropy},
+      {"BinaryCrossentropy", "binary_crossentropy", {"bce", "BCE"}, crossentropy, binary_crossentropy, Targets::YesOrNo},
+      {"CategoricalCrossentropy", "categorical_crossentropy", {}, crossentropy, categorical_crossentropy, Targets::Shares},
       {"SparseCategoricalCrossentropy", "sparse_categorical_crossentropy", {}, sparse, sparse_categorical_crossentropy, Targets::Classes},
-      {"BinaryFocalCrossentropy", "binary_focal_crossentropy", {}, binary_focal, binary_focal_crossentropy},
-      {"CategoricalFocalCrossentropy", "categorical_focal_crossentropy", {}, focal, categorical_focal_crossentropy},
+      {"BinaryFocalCrossentropy", "binary_focal_crossentropy", {}, binary_focal, binary_focal_crossentropy, Targets::YesOrNo},
+      {"CategoricalFocalCrossentropy", "categorical_focal_crossentropy", {}, focal, categorical_focal_crossentropy, Targets::Shares},
       {"Dice", "dice", {}, no_axis, dice},
       {"Tversky", "tversky", {}, Config{{"alpha", 0.5}, {"beta", 0.5}, {"axis", nullptr}}, tversky},
-      {"CTC", "ctc", {}, none, ctc_loss, Targets::Own},
+      {"CTC", "ctc", {}, none, ctc_loss, Targets::ClassSequences},
       {"Circle",
        "circle",
        {},
@@ -164,6 +167,11 @@ Reduction reduction_of(const Config& text) {
 
 bool is_crossentropy(const std::string& name) { return name == "crossentropy" || name == "ce"; }
 
+OwnKinds<LossMaker>& own_losses() {
+  static OwnKinds<LossMaker> all;
+  return all;
+}
+
 }  // namespace
 
 const LossKind* find_loss_kind(std::string_view name) {
@@ -177,31 +185,36 @@ const LossKind* find_loss_kind(std::string_view name) {
 
 const char* LossKind::made_name() const { return values == huber ? "huber_loss" : name; }
 
-namespace {
-void check_labels(const Tensor& y, const Tensor& p, std::string_view what, std::string_view name) {
+void expect_one_shape(const Tensor& y, const Tensor& p, const std::string& what, bool broadcasts) {
   const Dims targets = y.dims(), predictions = p.dims();
   bool fits = targets.size() == predictions.size();
   for (size_t i = 0; fits && i < targets.size(); ++i) {
     const Dim &a = targets[i], &b = predictions[i];
-    fits = !a.is_const() || !b.is_const() || a == b || a.is(1) || b.is(1);
+    fits = !a.is_const() || !b.is_const() || a == b || (broadcasts && (a.is(1) || b.is(1)));
   }
-  if (!fits)
-    user_error(what, " ", name, ": targets are ", y.type_str(), ", predictions are ", p.type_str(),
-               "\n  hint: class numbers go with sparse_categorical_crossentropy, one-hot rows with categorical_crossentropy");
+  if (fits) return;
+  const bool is_a_row = targets.size() + 1 == predictions.size() || (targets.size() == predictions.size() && targets.back().is(1));
+  std::string hint =
+      cat("each prediction needs a target of its own; the targets have ", targets.size(), " axes, the predictions ", predictions.size());
+  if (is_a_row && (is_int(y.dtype()) || !broadcasts))
+    hint = "class numbers go with the sparse ones, such as sparse_categorical_crossentropy";
+  else if (targets.size() == predictions.size() && targets.back().is_const() && !(targets.back() == predictions.back()))
+    hint = cat("to have ", targets.back(), " predictions an example, the last layer needs ", targets.back(), " units");
+  user_error(what, ": targets are ", y.type_str(), ", predictions are ", p.type_str(), "\n  hint: ", hint);
 }
-}  // namespace
 
 Tensor loss_values(const LossKind& kind, const Config& config, const Tensor& y_true, const Tensor& y_pred, std::string_view what) {
-  if (kind.targets == Targets::Own) return kind.values(y_true, y_pred.cast(DType::F32), config);
-  auto [y, p] = same_rank(y_true, y_pred.cast(DType::F32));
+  const std::string name = cat(what, " ", kind.name);
+  const Tensor wide = y_pred.cast(DType::F32);
+  if (kind.targets == Targets::Own || kind.targets == Targets::ClassSequences) return kind.values(y_true, wide, config);
+  auto [y, p] = same_rank(y_true, wide);
   if (kind.targets == Targets::Classes) {
-    const Tensor classes = class_numbers(y, p);
-    if (classes.rank() + 1 != p.rank())
-      user_error(what, " ", kind.name, ": targets are ", y_true.type_str(), ", predictions are ", y_pred.type_str(),
-                 ": there must be one class number for each row of predictions\n  hint: one-hot targets go with categorical_crossentropy");
-    return kind.values(classes, p, config);
+    const auto ignored = config.find("ignore_class");
+    return kind.values(class_rows(y, p, name, ignored->is_null() ? std::vector<int64_t>() : std::vector<int64_t>{ignored->get<int64_t>()}),
+                       p, config);
   }
-  check_labels(y, p, what, kind.name);
+  expect_one_shape(y, p, name, /*broadcasts=*/kind.targets != Targets::Shares);
+  if (kind.targets == Targets::YesOrNo && is_int(y.dtype())) y = checked_classes(y, 2, name);
   return kind.values(y.cast(DType::F32), p, config);
 }
 
@@ -210,8 +223,9 @@ Tensor loss_values(const LossKind& kind, const Config& config, const Tensor& y_t
 struct Loss::Impl {
   std::string name;
   const LossKind* kind = nullptr;
-  Config config;    // of the kind
-  Formula formula;  // when there is no kind
+  Config config;          // of the kind, or of an own class
+  Formula formula;        // when there is no kind
+  std::string own_class;  // of a formula that has a config
   Reduction reduction = Reduction::SumOverBatchSize;
   std::string identifier;  // when it was asked for by name
 };
@@ -219,15 +233,20 @@ struct Loss::Impl {
 Loss::Loss(const char* identifier) : Loss(std::string(identifier)) {}
 
 Loss::Loss(const std::string& name) {
+  if (const LossMaker maker = own_losses().find(name)) {
+    impl_ = maker(Config::object()).impl_;
+    return;
+  }
   if (is_crossentropy(name)) {
     impl_ = std::make_shared<Impl>(Impl{.name = name, .identifier = name});
     return;
   }
   const LossKind* kind = find_loss_kind(name);
   if (!kind) {
-    std::vector<std::string> known;
+    std::vector<std::string> known = own_losses().names();
     for (const LossKind& k : kinds()) known.insert(known.end(), {k.name, k.class_name});
-    unknown_name("loss", name, known);
+    known.emplace_back("crossentropy");
+    unknown_name("loss", name, known, own_losses().unknown_hint(name, "register_loss"));
   }
   impl_ = std::make_shared<Impl>(
       Impl{.name = name == kind->class_name ? kind->made_name() : name, .kind = kind, .config = kind->defaults, .identifier = name});
@@ -236,7 +255,22 @@ Loss::Loss(const std::string& name) {
 Loss::Loss(std::string name, Formula formula, Reduction reduction)
     : impl_(std::make_shared<Impl>(Impl{.name = std::move(name), .formula = std::move(formula), .reduction = reduction})) {}
 
+Loss::Loss(std::string class_name, const Config& config, Formula formula, Reduction reduction)
+    : impl_(std::make_shared<Impl>(Impl{.name = snake_case(class_name),
+                                        .config = config,
+                                        .formula = std::move(formula),
+                                        .own_class = std::move(class_name),
+                                        .reduction = reduction})) {}
+
 Loss Loss::from_config(const std::string& class_name, const Config& config) {
+  if (const LossMaker maker = own_losses().find(class_name)) {
+    const Loss made = maker(config);
+    if (!made) user_error("loss ", class_name, ": the maker that was registered gave none");
+    Impl own = *made.impl_;
+    if (const auto name = config.find("name"); name != config.end() && name->is_string()) own.name = *name;
+    if (const auto reduction = config.find("reduction"); reduction != config.end()) own.reduction = reduction_of(*reduction);
+    return Loss(std::make_shared<const Impl>(std::move(own)));
+  }
   Impl impl = *Loss(class_name).impl_;
   if (!impl.kind) user_error("loss ", class_name, ": has no config\n  hint: ask for it by its name alone");
   impl.identifier.clear();
@@ -263,7 +297,7 @@ Loss Loss::deserialize(const Config& saved) {
   if (saved.is_object() && saved.contains("class_name") && saved["class_name"].is_string()) {
     const Config& config = saved.contains("config") ? saved["config"] : Config();
     if (saved["class_name"] == "function" && config.is_string()) return Loss(config.get<std::string>());
-    return from_config(saved["class_name"], config.is_object() ? config : Config::object());
+    return from_config(own_losses().name_in(saved), config.is_object() ? config : Config::object());
   }
   user_error("loss: ", saved.dump(), " is neither a name nor a class with its config");
 }
@@ -272,18 +306,25 @@ const std::string& Loss::name() const {
   static const std::string none = "none";
   return impl_ ? impl_->name : none;
 }
-std::string Loss::class_name() const { return impl_ && impl_->kind ? impl_->kind->class_name : ""; }
+std::string Loss::class_name() const { return !impl_ ? "" : impl_->kind ? impl_->kind->class_name : impl_->own_class; }
 
 Config Loss::config() const {
   Config c{{"name", name()}, {"reduction", impl_ ? name_of(impl_->reduction) : "none"}};
-  if (impl_ && impl_->kind) c.update(impl_->config);
+  if (impl_ && impl_->config.is_object()) c.update(impl_->config);
   return c;
 }
 
 Config Loss::serialize() const {
   if (!impl_) return nullptr;
+  if (impl_->formula) {
+    const std::string& known_as = impl_->own_class.empty() ? impl_->name : impl_->own_class;
+    const Config registered = own_losses().registered_name(known_as);
+    if (registered.is_null())
+      user_error("loss ", known_as, ": is a formula of the program's own, which a file cannot keep\n  hint: register_loss(\"", known_as,
+                 "\", …) says how it is made again");
+    return impl_->own_class.empty() ? own_function(registered) : own_class(known_as, registered, config());
+  }
   if (!impl_->identifier.empty()) return impl_->identifier;
-  if (!impl_->kind) user_error("loss ", impl_->name, ": is a formula of the program's own, which a file cannot keep");
   return {{"module", "keras.losses"}, {"class_name", class_name()}, {"config", config()}, {"registered_name", nullptr}};
 }
 
@@ -297,10 +338,17 @@ Loss Loss::resolved(const Dims& y_true, const Dims& y_pred) const {
   internal_error("labels of no kind");
 }
 
-Tensor Loss::values(const Tensor& y_true, const Tensor& y_pred) const {
+Tensor Loss::values(const Tensor& y_true, const Tensor& y_pred, Where where) const {
+  return frontend::for_caller(where, [&] { return raw_values(y_true, y_pred); });
+}
+
+Tensor Loss::raw_values(const Tensor& y_true, const Tensor& y_pred) const {
   if (!impl_) user_error("loss: this one is none");
-  if (impl_->formula) return impl_->formula(y_true, y_pred);
-  if (!impl_->kind) return resolved(y_true.dims(), y_pred.dims()).values(y_true, y_pred);
+  if (impl_->formula) {
+    const frontend::UserScope user;
+    return impl_->formula(y_true, y_pred);
+  }
+  if (!impl_->kind) return resolved(y_true.dims(), y_pred.dims()).raw_values(y_true, y_pred);
   try {
     return loss_values(*impl_->kind, impl_->config, y_true, y_pred, "loss");
   } catch (const nlohmann::json::exception&) {  // a number that is none, from a file
@@ -308,8 +356,11 @@ Tensor Loss::values(const Tensor& y_true, const Tensor& y_pred) const {
   }
 }
 
-Tensor Loss::operator()(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight, const Tensor& mask) const {
-  Tensor v = values(y_true, y_pred);
+Tensor Loss::operator()(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight, const Tensor& mask, Where where) const {
+  return frontend::for_caller(where, [&] { return reduced(raw_values(y_true, y_pred), y_true, y_pred, sample_weight, mask); });
+}
+
+Tensor Loss::reduced(Tensor v, const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight, const Tensor& mask) const {
   const Reduction reduction = impl_->reduction;
   Tensor counts = mask;
   const auto keep = [&](const Tensor& kept) { counts = counts.defined() ? logical_and(counts, kept) : kept; };
@@ -329,6 +380,8 @@ Tensor Loss::operator()(const Tensor& y_true, const Tensor& y_pred, const Tensor
   if (reduction == Reduction::MeanWithSampleWeight && w.defined()) return divide_no_nan(sum(v), sum(w));
   return mean(v);
 }
+
+void register_loss(const std::string& name, LossMaker maker) { own_losses().add(name, maker); }
 
 // --- made with options -----------------------------------------------------------------------------------------------------------------
 

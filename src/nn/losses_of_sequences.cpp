@@ -3,6 +3,7 @@
 #include <tandem/ops.hpp>
 
 #include "base/text.hpp"
+#include "nn/labels.hpp"
 #include "nn/losses_table.hpp"
 
 namespace tandem::nn {
@@ -17,7 +18,7 @@ Tensor ctc_loss(const Tensor& labels, const Tensor& logits, const Config&) {
                ", expected [batch, labels] and [batch, steps, classes]");
   const Dim count = labels.dims()[1];
   if (!count.is_const() || count.is(0)) user_error("loss ctc: targets are ", labels.type_str(), ", the number of labels must be known");
-  const Tensor y = labels.cast(DType::I32);
+  const Tensor y = checked_classes(labels, logits.dims().back(), "loss ctc").cast(DType::I32);
   const Dim batch = y.dims()[0];
   const int64_t places = 2 * count.value() + 1;  // a blank before each label and behind the last
   const Tensor blank = Tensor::zeros({batch, 1}, DType::I32);

@@ -4,8 +4,10 @@
 #include <tandem/ops.hpp>
 
 #include "base/text.hpp"
+#include "frontend/apply.hpp"
 #include "nn/metrics/kinds.hpp"
 #include "nn/names.hpp"
+#include "nn/own_kinds.hpp"
 #include "nn/ranks.hpp"
 #include "nn/saving/loading.hpp"
 
@@ -22,15 +24,20 @@ const std::vector<MetricKind>& kinds() {
   return all;
 }
 
+OwnKinds<MetricMaker>& own_metrics() {
+  static OwnKinds<MetricMaker> all;
+  return all;
+}
+
 const MetricKind& kind_of(const std::string& name) {
   for (const MetricKind& k : kinds()) {
     if (name == k.class_name || name == k.name || name == snake_case(k.class_name)) return k;
     for (const char* alias : k.aliases)
       if (name == alias) return k;
   }
-  std::vector<std::string> known;
+  std::vector<std::string> known = own_metrics().names();
   for (const MetricKind& k : kinds()) known.insert(known.end(), {k.name, k.class_name});
-  unknown_name("metric", name, known);
+  unknown_name("metric", name, known, own_metrics().unknown_hint(name, "register_metric"));
 }
 
 bool depends_on_shapes(const std::string& name) { return name == "accuracy" || name == "acc"; }
@@ -48,6 +55,12 @@ bool is_given(const Config& config, const char* key) { return config.contains(ke
 
 }  // namespace
 
+const MetricKind* find_metric_kind(std::string_view class_name) {
+  for (const MetricKind& k : kinds())
+    if (class_name == k.class_name) return &k;
+  return nullptr;
+}
+
 Config MetricBody::config() const { return Config::object(); }
 void MetricBody::build(const Dims&, const Dims&) {}
 Variable MetricBody::add_variable(const std::string& name, const Shape& shape, DType dtype) {
@@ -58,6 +71,10 @@ Variable MetricBody::add_variable(const std::string& name, const Shape& shape, D
 Metric::Metric(const char* identifier) : Metric(std::string(identifier)) {}
 
 Metric::Metric(const std::string& name) : name_(name), identifier_(name) {
+  if (const MetricMaker maker = own_metrics().find(name)) {
+    *this = maker(Config::object());
+    return;
+  }
   if (depends_on_shapes(name)) return;
   const MetricKind& kind = kind_of(name);
   body_ = kind.make(kind, kind.defaults);
@@ -67,9 +84,14 @@ Metric::Metric(std::shared_ptr<MetricBody> body, std::string name) : name_(std::
   if (name_.empty()) name_ = snake_case(body_->class_name());
 }
 
-Metric::Metric(std::string name, Formula formula) : name_(std::move(name)), body_(mean_of(std::move(formula))) {}
+Metric::Metric(std::string name, Formula formula) : name_(std::move(name)), formula_(std::move(formula)), body_(mean_of(formula_)) {}
 
 Metric Metric::from_config(const std::string& class_name, const Config& config) {
+  if (const MetricMaker maker = own_metrics().find(class_name)) {
+    Metric made = maker(config);
+    if (is_given(config, "name") && config["name"].is_string()) made.name_ = config["name"];
+    return made;
+  }
   const MetricKind& kind = kind_of(class_name);
   Config own = kind.defaults;
   for (const auto& [key, value] : config.items()) {
@@ -86,7 +108,7 @@ Metric Metric::deserialize(const Config& saved) {
   if (saved.is_string()) return Metric(saved.get<std::string>());
   if (saved.is_object() && is_given(saved, "class_name")) {
     if (saved["class_name"] == "function" && saved["config"].is_string()) return Metric(saved["config"].get<std::string>());
-    return from_config(saved["class_name"], saved.contains("config") ? saved["config"] : Config::object());
+    return from_config(own_metrics().name_in(saved), saved.contains("config") ? saved["config"] : Config::object());
   }
   user_error("metric: ", saved.dump(), " is neither a name nor a class with its config");
 }
@@ -105,8 +127,25 @@ Config Metric::config() const {
 }
 Config Metric::serialize() const {
   if (!identifier_.empty()) return identifier_;
-  if (class_name().empty()) user_error("metric ", name_, ": is a formula of the program's own, which a file cannot keep");
+  if (formula_) {
+    const Config registered = own_metrics().registered_name(name_);
+    if (registered.is_null())
+      user_error("metric ", name_, ": is a formula of the program's own, which a file cannot keep\n  hint: register_metric(\"", name_,
+                 "\", …) says how it is made again");
+    return own_function(registered);
+  }
+  const Config registered = own_metrics().registered_name(class_name());
+  if (!registered.is_null() || !find_metric_kind(class_name()))
+    return own_class(class_name(), registered.is_null() ? Config(class_name()) : registered, config());
   return {{"module", "keras.metrics"}, {"class_name", class_name()}, {"config", config()}, {"registered_name", nullptr}};
+}
+
+Metric Metric::again() const {
+  if (formula_) return {name_, formula_};
+  if (identifier_.empty() && !find_metric_kind(class_name()) && own_metrics().registered_name(class_name()).is_null())
+    user_error("metric ", name_, ": is of a kind of the program's own, and each output needs one\n  hint: register_metric(\"", class_name(),
+               "\", …) says how another is made; Metric(…).on(\"output\") is for one output only");
+  return deserialize(serialize());
 }
 
 Metric Metric::on(const std::string& output) const {
@@ -130,8 +169,13 @@ Metric Metric::resolved(const Dims& y_true, const Dims& y_pred) const {
   return m;
 }
 
-void Metric::update(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight) const {
-  with_config(name_, body()->config(), [&] { body()->update(y_true, y_pred, sample_weight); });
+void Metric::update(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight, Where where) const {
+  frontend::for_caller(where, [&] {
+    MetricBody& b = *body();
+    std::optional<frontend::UserScope> own;
+    if (!formula_ && !find_metric_kind(b.class_name())) own.emplace();
+    with_config(name_, b.config(), [&] { b.update(y_true, y_pred, sample_weight); });
+  });
 }
 Tensor Metric::result() const { return body()->result(); }
 double Metric::value() const {
@@ -144,6 +188,8 @@ void Metric::reset() const {
 std::vector<Variable> Metric::variables() const { return body()->variables(); }
 MetricBody::Better Metric::better() const { return body()->better(); }
 bool Metric::takes_mask() const { return body()->takes_mask(); }
+
+void register_metric(const std::string& name, MetricMaker maker) { own_metrics().add(name, maker); }
 
 // --- made with options -----------------------------------------------------------------------------------------------------------------
 

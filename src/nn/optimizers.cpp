@@ -31,7 +31,7 @@ OptimizerOptions default_options(const OptimizerKind& kind) {
 
 LearningRate rate_of(const Config& saved) {
   if (saved.is_number()) return saved.get<double>();
-  if (saved.is_object() && saved.contains("class_name")) return Schedule(saved["class_name"], saved["config"]);
+  if (saved.is_object() && saved.contains("class_name")) return Schedule::deserialize(saved);
   user_error("optimizer: learning_rate ", saved.dump(), " is neither a number nor a schedule");
 }
 
@@ -110,6 +110,10 @@ void Optimizer::apply(const std::vector<Tensor>& gradients) const { body_->apply
 Tensor Optimizer::scaled(const Tensor& loss) const {
   const auto& factor = body_->options().loss_scale_factor;
   return factor ? loss * *factor : loss;
+}
+Tensor Optimizer::unscaled(const Tensor& gradient) const {
+  const auto& factor = body_->options().loss_scale_factor;
+  return factor ? gradient / *factor : gradient;
 }
 void Optimizer::finalize_variable_values() const { body_->finalize(); }
 void Optimizer::exclude_from_weight_decay(const std::vector<std::string>& parts) const { body_->exclude_from_weight_decay(parts); }

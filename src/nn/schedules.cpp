@@ -8,14 +8,17 @@
 #include <tandem/ops.hpp>
 
 #include "base/text.hpp"
+#include "frontend/thread_state.hpp"
 #include "nn/names.hpp"
+#include "nn/own_kinds.hpp"
 
 namespace tandem::nn {
 
 struct Schedule::Impl {
-  std::string class_name;
+  std::string class_name;  // "": a formula without a name
   Config config;
   Formula formula;
+  bool is_own = false;
 };
 
 namespace {
@@ -132,13 +135,18 @@ const std::vector<Kind>& kinds() {
   return table;
 }
 
+OwnKinds<ScheduleMaker>& own_schedules() {
+  static OwnKinds<ScheduleMaker> all;
+  return all;
+}
+
 const Kind& kind_of(const std::string& class_name) {
-  std::vector<std::string> known;
+  std::vector<std::string> known = own_schedules().names();
   for (const Kind& k : kinds()) {
     if (class_name == k.class_name) return k;
     known.emplace_back(k.class_name);
   }
-  unknown_name("learning-rate schedule", class_name, known);
+  unknown_name("learning-rate schedule", class_name, known, own_schedules().unknown_hint(class_name, "register_schedule"));
 }
 
 Config checked(const Kind& kind, const Config& given) {
@@ -160,15 +168,49 @@ Config checked(const Kind& kind, const Config& given) {
 }  // namespace
 
 Schedule::Schedule(std::string class_name, const Config& config) {
+  if (const ScheduleMaker maker = own_schedules().find(class_name)) {
+    impl_ = maker(config).impl_;
+    return;
+  }
   const Kind& kind = kind_of(class_name);
   Config own = checked(kind, config);
   impl_ = std::make_shared<Impl>(Impl{std::move(class_name), own, [f = kind.formula, own](const Tensor& step) { return f(step, own); }});
 }
-Schedule::Schedule(Formula formula) : impl_(std::make_shared<Impl>(Impl{"", Config::object(), std::move(formula)})) {}
+Schedule::Schedule(Formula formula) : Schedule("", Config::object(), std::move(formula)) {}
+Schedule::Schedule(std::string class_name, const Config& config, Formula formula)
+    : impl_(std::make_shared<Impl>(Impl{std::move(class_name), config, std::move(formula), /*is_own=*/true})) {}
+
+Schedule Schedule::deserialize(const Config& saved) {
+  if (!saved.is_object() || !saved.contains("class_name") || !saved["class_name"].is_string())
+    user_error("learning-rate schedule: ", saved.dump(), " is no class with its config");
+  return {own_schedules().name_in(saved), saved.contains("config") ? saved["config"] : Config::object()};
+}
+
+Config Schedule::serialize() const {
+  const Impl& i = *impl_;
+  if (!i.is_own)
+    return {{"module", "keras.optimizers.schedules"}, {"class_name", i.class_name}, {"config", i.config}, {"registered_name", nullptr}};
+  if (i.class_name.empty())
+    user_error(
+        "learning-rate schedule: is a formula of the program's own, which a file cannot keep"
+        "\n  hint: Schedule(\"Name\", config, formula), and register_schedule(\"Name\", …) says how it is made again");
+  const Config registered = own_schedules().registered_name(i.class_name);
+  if (registered.is_null())
+    user_error("learning-rate schedule ", i.class_name, ": is of the program's own, which a file cannot keep\n  hint: register_schedule(\"",
+               i.class_name, "\", …) says how it is made again");
+  return own_class(i.class_name, registered, i.config);
+}
+
+void register_schedule(const std::string& class_name, ScheduleMaker maker) { own_schedules().add(class_name, maker); }
 
 const std::string& Schedule::class_name() const { return impl_->class_name; }
 const Config& Schedule::config() const { return impl_->config; }
-Tensor Schedule::operator()(const Tensor& step) const { return impl_->formula(step.cast(DType::F32)); }
+Tensor Schedule::operator()(const Tensor& step) const {
+  const Tensor number = step.cast(DType::F32);
+  if (!impl_->is_own) return impl_->formula(number);
+  const frontend::UserScope user;
+  return impl_->formula(number);
+}
 
 Schedule ExponentialDecay(double rate, double steps, double decay_rate, bool staircase) {
   return {"ExponentialDecay",

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <source_location>
 #include <string>
 #include <vector>
 
@@ -23,18 +24,22 @@ class Loss {
   Loss(const char* identifier);   // NOLINT: "mse", "MeanSquaredError", "mean_squared_error", …; UserError with near names
   Loss(const std::string& name);  // NOLINT
   Loss(std::string name, Formula formula, Reduction reduction = Reduction::SumOverBatchSize);  // an own one
+  // An own one with parameters, which files keep as the config of the class.
+  Loss(std::string class_name, const Config& config, Formula formula, Reduction reduction = Reduction::SumOverBatchSize);
   static Loss from_config(const std::string& class_name, const Config& config);
   static Loss deserialize(const Config& saved);  // what serialize() gave
 
   explicit operator bool() const { return impl_ != nullptr; }
   const std::string& name() const;
-  std::string class_name() const;  // "MeanSquaredError"; "" for an own formula
+  std::string class_name() const;  // "MeanSquaredError"; "" for an own formula without a config
   Config config() const;
   Config serialize() const;  // as Keras keeps it in a file: the name it was asked for by, or class and config
 
   // The number to minimise. Weights are one an example or one a value; where the mask is false nothing counts.
-  Tensor operator()(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight = {}, const Tensor& mask = {}) const;
-  Tensor values(const Tensor& y_true, const Tensor& y_pred) const;  // before weights and reduction
+  using Where = std::source_location;
+  Tensor operator()(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight = {}, const Tensor& mask = {},
+                    Where where = Where::current()) const;
+  Tensor values(const Tensor& y_true, const Tensor& y_pred, Where where = Where::current()) const;  // before weights and reduction
   // "crossentropy" means what fits the shapes; others are what they are.
   Loss resolved(const Dims& y_true, const Dims& y_pred) const;
 
@@ -42,8 +47,15 @@ class Loss {
 
  private:
   explicit Loss(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+  Tensor raw_values(const Tensor& y_true, const Tensor& y_pred) const;
+  Tensor reduced(Tensor values, const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight, const Tensor& mask) const;
   std::shared_ptr<const Impl> impl_;
 };
+
+// Own losses by name or class, so that files can keep them. A second registration of a name replaces the first.
+//   register_loss("cubic", [](const Config&) { return Loss("cubic", formula); });
+using LossMaker = Loss (*)(const Config& config);
+void register_loss(const std::string& name, LossMaker maker);
 
 namespace losses {
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <source_location>
 #include <string>
 #include <vector>
 
@@ -53,12 +54,14 @@ class Metric {
   Config config() const;
   Config serialize() const;  // as Keras keeps it in a file
 
+  Metric again() const;                        // the same with a state of its own; UserError for an own kind that is not registered
   Metric on(const std::string& output) const;  // only of this output of the model, by its layer's name; default: of each
   const std::string& output() const { return output_; }
 
   // "accuracy" and "crossentropy" become what fits the shapes (binary, sparse or categorical); the state is made.
   Metric resolved(const Dims& y_true, const Dims& y_pred) const;
-  void update(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight = {}) const;
+  using Where = std::source_location;
+  void update(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight = {}, Where where = Where::current()) const;
   Tensor result() const;
   double value() const;  // of the result; the mean of one that has several numbers
   void reset() const;
@@ -69,8 +72,13 @@ class Metric {
  private:
   const std::shared_ptr<MetricBody>& body() const;
   std::string name_, output_, identifier_;  // identifier: what it was asked for by, if by a name
+  Formula formula_;                         // of an own one that is a function
   std::shared_ptr<MetricBody> body_;
 };
+
+// Own metrics by name or class, so that files can keep them. A second registration of a name replaces the first.
+using MetricMaker = Metric (*)(const Config& config);
+void register_metric(const std::string& name, MetricMaker maker);
 
 namespace metrics {
 

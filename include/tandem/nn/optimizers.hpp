@@ -50,7 +50,8 @@ class Optimizer {
 
   // One step, on numbers or while tracing; one gradient a variable that it was built for, undefined for one that is not connected.
   void apply(const std::vector<Tensor>& gradients) const;
-  Tensor scaled(const Tensor& loss) const;  // by loss_scale_factor
+  Tensor scaled(const Tensor& loss) const;        // by loss_scale_factor; apply divides by it
+  Tensor unscaled(const Tensor& gradient) const;  // what it is without that
   // With use_ema: the variables take their averages. fit does it after the last epoch.
   void finalize_variable_values() const;
   void exclude_from_weight_decay(const std::vector<std::string>& parts_of_names) const;  // before it is built

@@ -17,8 +17,12 @@ class Schedule {
 
   Schedule(std::string class_name, const Config& config);  // Keras's class and what it was made with
   explicit Schedule(Formula formula);                      // an own one, which files cannot keep
+  // An own one that files can keep once register_schedule has said how it is made from its config.
+  Schedule(std::string class_name, const Config& config, Formula formula);
+  static Schedule deserialize(const Config& saved);  // what serialize() gave
   const std::string& class_name() const;
   const Config& config() const;
+  Config serialize() const;  // as Keras keeps it in a file
   Tensor operator()(const Tensor& step) const;
 
   struct Impl;
@@ -26,6 +30,10 @@ class Schedule {
  private:
   std::shared_ptr<const Impl> impl_;
 };
+
+// Own schedules by class, so that files can keep them. A second registration of a name replaces the first.
+using ScheduleMaker = Schedule (*)(const Config& config);
+void register_schedule(const std::string& class_name, ScheduleMaker maker);
 
 // A number, or a schedule.
 class LearningRate {

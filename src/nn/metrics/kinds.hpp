@@ -16,7 +16,9 @@ struct MetricKind {
   std::vector<const char*> aliases;
   Config defaults;
   std::shared_ptr<MetricBody> (*make)(const MetricKind& kind, const Config& config);
+  bool takes_classes = false;  // targets are class numbers
 };
+const MetricKind* find_metric_kind(std::string_view class_name);  // null: it is none of Keras's
 
 // In mean.cpp: those that are the mean of a value an example; in confusion.cpp and others.cpp: the others.
 std::vector<MetricKind> mean_metric_kinds();

@@ -4,6 +4,8 @@
 #include <tandem/ops.hpp>
 
 #include "base/text.hpp"
+#include "frontend/thread_state.hpp"
+#include "nn/labels.hpp"
 #include "nn/losses_table.hpp"
 #include "nn/metrics/kinds.hpp"
 #include "nn/ranks.hpp"
@@ -33,15 +35,27 @@ Tensor matches(const Tensor& classes, const Tensor& p) {
   const Tensor found = p.argmax(-1);
   return (found == classes.cast(found.dtype())).cast(DType::F32);
 }
-Tensor categorical_accuracy(const Tensor& y, const Tensor& p, const Config&) { return matches(y.argmax(-1), p); }
-Tensor sparse_categorical_accuracy(const Tensor& y, const Tensor& p, const Config&) { return matches(class_numbers(y, p), p); }
+Tensor share_classes(const Tensor& y, const Tensor& p, const char* what) {  // of one-hot rows
+  expect_one_shape(y, p, what, /*broadcasts=*/false);
+  return y.argmax(-1);
+}
+Tensor categorical_accuracy(const Tensor& y, const Tensor& p, const Config&) {
+  return matches(share_classes(y, p, "metric categorical_accuracy"), p);
+}
+Tensor sparse_categorical_accuracy(const Tensor& y, const Tensor& p, const Config&) {
+  return matches(class_rows(y, p, "metric sparse_categorical_accuracy"), p);
+}
 
 Tensor in_top(const Tensor& classes, const Tensor& p, const Config& c) {
   const Tensor found = in_top_k(classes.cast(DType::I32).flatten(), p.reshape({-1, p.dims().back()}), c["k"].get<int64_t>());
   return found.cast(DType::F32).reshape(classes.dims());
 }
-Tensor top_k(const Tensor& y, const Tensor& p, const Config& c) { return in_top(y.argmax(-1), p, c); }
-Tensor sparse_top_k(const Tensor& y, const Tensor& p, const Config& c) { return in_top(class_numbers(y, p), p, c); }
+Tensor top_k(const Tensor& y, const Tensor& p, const Config& c) {
+  return in_top(share_classes(y, p, "metric top_k_categorical_accuracy"), p, c);
+}
+Tensor sparse_top_k(const Tensor& y, const Tensor& p, const Config& c) {
+  return in_top(class_rows(y, p, "metric sparse_top_k_categorical_accuracy"), p, c);
+}
 
 Tensor cosine(const Tensor& y_true, const Tensor& y_pred, const Config& c) {
   const auto [y, p] = same_rank(y_true.cast(DType::F32), y_pred);
@@ -109,7 +123,11 @@ Samplewise samplewise(const Tensor& raw, const Tensor& sample_weight) {
 }
 
 std::shared_ptr<MetricBody> mean_of(Metric::Formula formula) {
-  return std::make_shared<MeanOf>("", Config::object(), MetricBody::Better::Unknown, std::move(formula));
+  return std::make_shared<MeanOf>("", Config::object(), MetricBody::Better::Unknown,
+                                  [f = std::move(formula)](const Tensor& y, const Tensor& p) {
+                                    const frontend::UserScope user;
+                                    return f(y, p);
+                                  });
 }
 
 std::vector<MetricKind> mean_metric_kinds() {
@@ -120,9 +138,9 @@ std::vector<MetricKind> mean_metric_kinds() {
       {"Accuracy", "accuracy", {}, none, make<accuracy, Higher>},
       {"BinaryAccuracy", "binary_accuracy", {}, Config{{"threshold", 0.5}}, make<binary_accuracy, Higher>},
       {"CategoricalAccuracy", "categorical_accuracy", {}, none, make<categorical_accuracy, Higher>},
-      {"SparseCategoricalAccuracy", "sparse_categorical_accuracy", {}, none, make<sparse_categorical_accuracy, Higher>},
+      {"SparseCategoricalAccuracy", "sparse_categorical_accuracy", {}, none, make<sparse_categorical_accuracy, Higher>, true},
       {"TopKCategoricalAccuracy", "top_k_categorical_accuracy", {}, top, make<top_k, Higher>},
-      {"SparseTopKCategoricalAccuracy", "sparse_top_k_categorical_accuracy", {}, top, make<sparse_top_k, Higher>},
+      {"SparseTopKCategoricalAccuracy", "sparse_top_k_categorical_accuracy", {}, top, make<sparse_top_k, Higher>, true},
       {"CosineSimilarity", "cosine_similarity", {}, axis, make<cosine, Higher>},
       {"LogCoshError", "logcosh", {}, none, make_loss},
   };
@@ -140,7 +158,7 @@ std::vector<MetricKind> mean_metric_kinds() {
                                                                      {"CategoricalHinge", {}}};
   for (const auto& [class_name, aliases] : losses) {
     const LossKind* loss = find_loss_kind(class_name);
-    kinds.push_back({loss->class_name, loss->name, aliases, loss->defaults, make_loss});
+    kinds.push_back({loss->class_name, loss->name, aliases, loss->defaults, make_loss, loss->targets == Targets::Classes});
   }
   return kinds;
 }

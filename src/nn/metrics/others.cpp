@@ -2,6 +2,7 @@
 #include <tandem/ops.hpp>
 
 #include "base/text.hpp"
+#include "nn/labels.hpp"
 #include "nn/metrics/kinds.hpp"
 #include "nn/ranks.hpp"
 
@@ -127,9 +128,13 @@ class IntersectionOverUnion final : public Named {
     const auto numbers = [&](const Tensor& t, const char* sparse) {
       return (config_[sparse].get<bool>() ? t : t.argmax(config_["axis"].get<int64_t>())).cast(DType::I32).flatten();
     };
-    const Tensor y = numbers(y_true, "sparse_y_true"), p = numbers(y_pred, "sparse_y_pred");
+    std::vector<int64_t> ignored;
+    if (!config_["ignore_class"].is_null()) ignored.push_back(config_["ignore_class"]);
+    const bool is_sparse = config_["sparse_y_true"].get<bool>();
+    const Tensor labels = is_sparse ? checked_classes(y_true, classes_, "metric " + class_name(), ignored) : y_true;
+    const Tensor y = numbers(labels, "sparse_y_true"), p = numbers(y_pred, "sparse_y_pred");
     Tensor counts = logical_and(logical_and(y >= 0, y < classes_), logical_and(p >= 0, p < classes_));
-    if (!config_["ignore_class"].is_null()) counts = logical_and(counts, y != config_["ignore_class"].get<int64_t>());
+    for (const int64_t c : ignored) counts = logical_and(counts, y != c);
     Tensor weight = counts.cast(DType::I32);
     if (sample_weight.defined()) weight = weight * sample_weight.cast(DType::I32).flatten();
     matrix_.assign_add(segment_sum(weight, where(counts, y * classes_ + p, 0), classes_ * classes_).reshape({classes_, classes_}));
@@ -204,8 +209,8 @@ std::vector<MetricKind> other_metric_kinds() {
           {"RootMeanSquaredError", "root_mean_squared_error", {}, none, make<RootMeanSquare>},
           {"FBetaScore", "fbeta_score", {}, Config{{"average", nullptr}, {"beta", 1.0}, {"threshold", nullptr}}, make<FBeta>},
           {"F1Score", "f1_score", {}, Config{{"average", nullptr}, {"threshold", nullptr}}, make<FBeta>},
-          {"IoU", "io_u", {}, iou, make<IntersectionOverUnion>},
-          {"MeanIoU", "mean_io_u", {}, mean_iou, make<IntersectionOverUnion>},
+          {"IoU", "io_u", {}, iou, make<IntersectionOverUnion>, true},
+          {"MeanIoU", "mean_io_u", {}, mean_iou, make<IntersectionOverUnion>, true},
           {"R2Score", "r2_score", {}, Config{{"class_aggregation", "uniform_average"}, {"num_regressors", 0}}, make<R2>}};
 }
 

@@ -41,9 +41,7 @@ Config OptimizerBody::config() const {
   if (!has_schedule()) {
     rate = rate_variable_.value().item<double>();
   } else {
-    const Schedule& s = *rate_.schedule();
-    if (s.class_name().empty()) user_error(class_name_, ": its schedule is a formula of the program's own, which a file cannot keep");
-    rate = {{"module", "keras.optimizers.schedules"}, {"class_name", s.class_name()}, {"config", s.config()}, {"registered_name", nullptr}};
+    rate = rate_.schedule()->serialize();
   }
   const OptimizerOptions& o = options_;
   Config c{{"name", o.name},
