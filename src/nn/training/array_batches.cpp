@@ -44,6 +44,7 @@ class ArrayBatches : public Batches {
     ++walk_;
     at_ = 0;
   }
+  std::string place(int64_t row) const override { return cat("row ", first_ + number_of(begin_ + row)); }
   std::string save() const override { return cat(walk_, " ", at_); }
   void restore(const std::string& position) override {
     std::istringstream in(position);
@@ -51,9 +52,19 @@ class ArrayBatches : public Batches {
   }
 
  protected:
+  virtual int64_t number_of(int64_t at) const { return at; }  // which row comes at this place of the walk
+  // The rows of the next batch; 0 at the end of the walk.
+  int64_t advance() {
+    const int64_t count = std::min(batch_size_, rows_ - at_);
+    begin_ = at_;
+    at_ += count;
+    return count;
+  }
+
   std::vector<Tensor> arrays_;
   const int64_t first_, rows_, batch_size_;
   int64_t walk_ = -1, at_ = 0;  // at: rows that are done
+  int64_t begin_ = 0;           // those before the present batch
 };
 
 class Views final : public ArrayBatches {
@@ -66,8 +77,8 @@ class Views final : public ArrayBatches {
     }
   }
   bool next() override {
-    if (at_ >= rows_) return false;
-    const int64_t count = std::min(batch_size_, rows_ - at_);
+    const int64_t count = advance();
+    if (count == 0) return false;
     std::vector<Tensor>& views = count == batch_size_ ? views_ : rest_;
     batch_.clear();
     for (size_t i = 0; i < arrays_.size(); ++i) {
@@ -75,10 +86,9 @@ class Views final : public ArrayBatches {
       if (!views[i].impl()->is_unique()) views[i] = frontend::concrete(whole);  // the step gave it away as a result
       engine::TensorRef& view = static_cast<frontend::ConcreteTensor*>(views[i].impl())->ref;
       view.layout.shape[0] = count;
-      view.offset = whole.offset + static_cast<size_t>((first_ + at_) * whole.layout.strides[0]) * size_of(whole.layout.dtype);
+      view.offset = whole.offset + static_cast<size_t>((first_ + begin_) * whole.layout.strides[0]) * size_of(whole.layout.dtype);
       batch_.push_back(&views[i]);
     }
-    at_ += count;
     return true;
   }
 
@@ -86,7 +96,7 @@ class Views final : public ArrayBatches {
   std::vector<Tensor> views_, rest_;
 };
 
-// A buffer that the rows of a batch are copied into.
+// A buffer that the rows of a batch are copied into; another one when somebody has kept what was in it.
 class Gathered final : public ArrayBatches {
  public:
   Gathered(const ArraySlice& slice, int64_t batch_size, uint64_t seed)
@@ -95,14 +105,10 @@ class Gathered final : public ArrayBatches {
         order_(static_cast<size_t>(rows_)),
         stream_(frontend::active_engine().device().make_stream()) {
     for (const Tensor& t : arrays_) {
-      const Shape full = with_rows(t.shape(), std::min(batch_size_, rows_)), rest = with_rows(t.shape(), rows_ % batch_size_);
-      engine::TensorRef buffer = frontend::allocate(t.dtype(), full);
       const int64_t step = t.strides()[0] * static_cast<int64_t>(size_of(t.dtype()));
       sources_.push_back(
-          {{static_cast<const char*>(t.raw_data()) + first_ * step, step, byte_size(with_rows(full, 1), t.dtype()), {}}, buffer.data()});
-      full_.push_back(frontend::concrete(buffer));
-      buffer.layout = codegen::Operand::dense(t.dtype(), rest);
-      rest_.push_back(frontend::concrete(std::move(buffer)));
+          {{static_cast<const char*>(t.raw_data()) + first_ * step, step, byte_size(with_rows(t.shape(), 1), t.dtype()), {}}});
+      sources_.back().batch = new_batch(t);
     }
   }
   void begin() override {
@@ -114,24 +120,37 @@ class Gathered final : public ArrayBatches {
     permute();
   }
   bool next() override {
-    if (at_ >= rows_) return false;
-    const int64_t count = std::min(batch_size_, rows_ - at_);
-    for (Source& s : sources_) {
-      s.rows.numbers = std::span<const int64_t>(order_).subspan(static_cast<size_t>(at_), static_cast<size_t>(count));
-      stream_->upload_rows(s.to, s.rows);
+    const int64_t count = advance();
+    if (count == 0) return false;
+    batch_.clear();
+    for (size_t i = 0; i < sources_.size(); ++i) {
+      Source& s = sources_[i];
+      if (s.is_kept()) s.batch = new_batch(arrays_[i]);
+      engine::TensorRef& ref = static_cast<frontend::ConcreteTensor*>(s.batch.impl())->ref;
+      ref.layout.shape[0] = count;
+      s.rows.numbers = std::span<const int64_t>(order_).subspan(static_cast<size_t>(begin_), static_cast<size_t>(count));
+      stream_->upload_rows(ref.data(), s.rows);
+      batch_.push_back(&s.batch);
     }
     stream_->synchronize();
-    batch_.clear();
-    for (const Tensor& t : count == batch_size_ || rows_ < batch_size_ ? full_ : rest_) batch_.push_back(&t);
-    at_ += count;
     return true;
   }
+
+ protected:
+  int64_t number_of(int64_t at) const override { return order_[static_cast<size_t>(at)]; }
 
  private:
   struct Source {
     device::HostRows rows;
-    void* to;
+    Tensor batch = {};  // with memory for a whole one
+
+    // The step gave it away as a result or put it into a variable: the tensor itself, or its memory.
+    bool is_kept() const { return !batch.impl()->is_unique() || !frontend::concrete_ref(batch)->buffer->unique(); }
   };
+
+  Tensor new_batch(const Tensor& array) const {
+    return frontend::concrete(frontend::allocate(array.dtype(), with_rows(array.shape(), std::min(batch_size_, rows_))));
+  }
 
   // Fisher and Yates; the same for the same seed and walk, so that a place in it can be found again.
   void permute() {
@@ -144,7 +163,6 @@ class Gathered final : public ArrayBatches {
   std::vector<int64_t> order_;
   const std::unique_ptr<device::Stream> stream_;
   std::vector<Source> sources_;
-  std::vector<Tensor> full_, rest_;
 };
 
 }  // namespace

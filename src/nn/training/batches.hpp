@@ -20,6 +20,7 @@ class Batches {
   virtual void begin() = 0;                                        // a new walk
   virtual bool next() = 0;                                         // false at its end
   std::span<const Tensor* const> batch() const { return batch_; }  // valid until next()
+  virtual std::string place(int64_t row) const = 0;                // where a row of this batch came from: "row 17"
   virtual std::string save() const = 0;
   virtual void restore(const std::string& position) = 0;
 

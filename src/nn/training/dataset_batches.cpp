@@ -36,6 +36,7 @@ class DatasetBatches final : public Batches {
     for (size_t i = 0; i < specs_.size(); ++i) batch_.push_back(&element_[i]);
     return true;
   }
+  std::string place(int64_t row) const override { return cat("row ", row, " of batch ", done_ - 1); }
   std::string save() const override { return iterator_ ? iterator_->save() : ""; }
   void restore(const std::string& position) override {
     begin();
