@@ -19,7 +19,7 @@ int main() {
                .epochs = 20,
                .validation_split = 0.1,
                .callbacks = {nn::EarlyStopping({.patience = 3, .restore_best_weights = true})}});
-    const double accuracy = model.evaluate(prepared(test.x), td::one_hot(test.y, kClasses), {.verbose = 0})[1].second;
+    const double accuracy = model.evaluate(prepared(test.x), td::one_hot(test.y, kClasses), {.verbose = 0})["accuracy"];
     std::printf("test accuracy %.4f\n", accuracy);
     expect(accuracy > 0.9, "an accuracy above 90 %");
   });

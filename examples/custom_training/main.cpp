@@ -1,4 +1,5 @@
-// Training without fit: a pipeline with a callback, a model in parts, and gradients that are gathered over several batches.
+// Training in other ways than fit's own: a pipeline with a callback, a model in parts, gradients that are gathered over several batches,
+// and two models that play against each other, in a fit with a step of one's own.
 #include "support.hpp"
 
 namespace td = tandem;
@@ -78,9 +79,40 @@ void gathered_gradients() {
   model.fit(train.x, train.y, {.batch_size = 32, .epochs = 2, .verbose = 2});
   const nn::Logs after = model.evaluate(train.x, train.y, {.verbose = 0});
   const int64_t batches = model.optimizer().iterations().value().item<int64_t>();
-  std::printf("gradients over 4 batches: loss %.3f -> %.3f, %lld updates from %lld batches\n", before[0].second, after[0].second,
+  std::printf("gradients over 4 batches: loss %.3f -> %.3f, %lld updates from %lld batches\n", before["loss"], after["loss"],
               static_cast<long long>(batches / 4), static_cast<long long>(batches));
-  expect(batches == 500 && after[0].second < 0.5 * before[0].second, "500 batches halve the loss");
+  expect(batches == 500 && after["loss"] < 0.5 * before["loss"], "500 batches halve the loss");
+}
+
+// A writer learns to give what the judge takes for numbers from the data (Goodfellow et al., 2014): here, pairs around (2, -1).
+void two_that_play() {
+  const td::Tensor points = td::Tensor::of({2.f, -1.f}) + 0.3 * td::Generator(1).normal({4096, 2});
+  const nn::Model judge = nn::Sequential({nn::InputLayer(td::Dims{2}), nn::Dense(32, {.activation = "relu"}), nn::Dense(1)});
+  const nn::Model writer = nn::Sequential({nn::InputLayer(td::Dims{4}), nn::Dense(32, {.activation = "relu"}), nn::Dense(2)});
+  const nn::Optimizer writers = nn::Adam(1e-3, {.beta_1 = 0.5});
+  writers.build(writer.trainable_weights());
+  const nn::Loss loss = nn::losses::BinaryCrossentropy({.from_logits = true});
+  td::Generator noise(2);
+
+  judge.compile({.optimizer = nn::Adam(1e-3, {.beta_1 = 0.5}), .train_step = [=](nn::Step& step) mutable {
+                   const nn::Model& judges = step.model();
+                   const td::Tensor real = step.inputs()[0];
+                   const td::Tensor seeds = noise.normal({real.dims()[0], 4});
+                   td::Tape of_judge, of_writer;
+                   const td::Tensor made = writer(seeds), says_made = judges(made), says_real = judges(real);
+                   const td::Tensor judged =
+                       loss(td::Tensor::ones(says_real.dims()), says_real) + loss(td::Tensor::zeros(says_made.dims()), says_made);
+                   const td::Tensor written = loss(td::Tensor::ones(says_made.dims()), says_made);
+                   const std::vector<td::Tensor> gradients = of_writer.gradients(written, writer.trainable_weights());
+                   step.minimize(of_judge, judged);
+                   writers.apply(gradients);
+                   step.log("judge", judged);
+                   step.log("writer", written);
+                 }});
+  judge.fit(points, {.batch_size = 64, .epochs = 20, .verbose = 2});
+  const td::Tensor middle = td::mean(writer(td::Generator(3).normal({1000, 4})), 0);
+  std::printf("two that play: the writer's pairs are around (%.2f, %.2f)\n", middle[0].item<double>(), middle[1].item<double>());
+  expect(std::abs(middle[0].item<double>() - 2) < 0.5 && std::abs(middle[1].item<double>() + 1) < 0.5, "pairs like those of the data");
 }
 
 }  // namespace
@@ -90,5 +122,6 @@ int main() {
     preprocess_on_the_way();
     a_model_in_parts();
     gathered_gradients();
+    two_that_play();
   });
 }

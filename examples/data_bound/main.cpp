@@ -30,7 +30,7 @@ nn::Model yes_or_no() {
 }
 
 void check_loss(const nn::History& history) {
-  const double loss = history.values.at("loss")[0];
+  const double loss = history["loss"][0];
   expect(loss > 0.6 && loss < 0.8, "a loss near log 2: there is nothing to learn");
 }
 

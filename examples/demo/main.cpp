@@ -52,7 +52,7 @@ void train() {
                  .loss = {"sparse_categorical_crossentropy"},
                  .metrics = {"accuracy"}});
   model.fit(batches, {.epochs = kEpochs, .validation_data = td::data::Dataset::from_slices({pictures(test.x), test.y}).batch(kBatch)});
-  const double accuracy = model.evaluate(pictures(test.x), test.y, {.verbose = 0})[1].second;
+  const double accuracy = model.evaluate(pictures(test.x), test.y, {.verbose = 0})["accuracy"];
   std::printf("\ntest accuracy %.2f %% on %lld digits that it never saw\n", 100 * accuracy, static_cast<long long>(kTest));
   expect(accuracy > 0.97, "an accuracy above 97 %");
 }

@@ -26,7 +26,7 @@ int main(int count, char** arguments) {
     const nn::Model model = nn::Sequential({nn::InputLayer(td::Dims{kPixels}), nn::Dense(10, {.activation = "softmax"})});
     model.compile({.optimizer = nn::Adam(0.05), .loss = {"sparse_categorical_crossentropy"}, .metrics = {"accuracy"}});
     const nn::History history = model.fit(train.x, train.y, {.batch_size = 50, .epochs = 4, .verbose = 0});
-    const double accuracy = history.values.at("accuracy").back();
+    const double accuracy = history["accuracy"].back();
     std::printf("accuracy %.3f\n", accuracy);
     expect(accuracy > 0.75, "an accuracy above 0.75");
 

@@ -28,7 +28,7 @@ void run(const std::string& in, const std::string& data_file, const std::string&
   model.save_weights(out.substr(0, out.rfind('.')) + ".weights.h5");
   std::vector<float> losses;
   for (int64_t i = 0; i < tensors(data, "losses").front().size(); ++i)
-    losses.push_back(static_cast<float>(model.train_on_batch(x, y).front().second));
+    losses.push_back(static_cast<float>(model.train_on_batch(x, y)["loss"]));
   results.at("losses").datasets["0"] = Tensor::from(losses);
   AtomicFile file(results_file);
   const io::Hdf5Image image(results);

@@ -37,31 +37,46 @@ TEST(Losses, ByName) {
   EXPECT_EQ(Loss("crossentropy").resolved({8, 5}, {8, 5}).class_name(), "CategoricalCrossentropy");
 }
 
-template <class F> std::string message(F f) {
-  try {
-    f();
-  } catch (const UserError& e) {
-    return e.what();
-  }
-  return "nothing was thrown";
-}
-
 TEST(Losses, Mistakes) {
   EXPECT_EQ(message([] { Loss("mean_squared_eror"); }),
             "unknown loss 'mean_squared_eror'\n  hint: did you mean mean_squared_error or MeanSquaredError?");
   const Tensor classes = Tensor::of({1, 2}), rows = Tensor::ones({2, 3});
   EXPECT_EQ(message([&] { Loss("categorical_crossentropy")(classes, rows); }),
             "loss categorical_crossentropy: targets are int32[2], predictions are float32[2,3]"
-            "\n  hint: class numbers go with sparse_categorical_crossentropy, one-hot rows with categorical_crossentropy");
+            "\n  hint: class numbers go with the sparse ones, such as sparse_categorical_crossentropy");
   EXPECT_EQ(
       message([&] { Loss("sparse_categorical_crossentropy")(rows, rows); }),
       "loss sparse_categorical_crossentropy: targets are float32[2,3], predictions are float32[2,3]: there must be one class number for "
       "each row of predictions\n  hint: one-hot targets go with categorical_crossentropy");
+  EXPECT_EQ(message([] { Loss("sparse_crossentropy"); }),
+            "unknown loss 'sparse_crossentropy'\n  hint: did you mean sparse_categorical_crossentropy, SparseCategoricalCrossentropy, "
+            "binary_crossentropy or BinaryCrossentropy?");
   EXPECT_EQ(message([] { Loss::from_config("Huber", {{"delt", 1.0}}); }), "loss Huber: cannot be made with delt = 1.0");
   EXPECT_EQ(message([] { Loss::from_config("crossentropy", {}); }),
             "loss crossentropy: has no config\n  hint: ask for it by its name alone");
   EXPECT_EQ(message([] { Loss::from_config("Huber", {{"reduction", "max"}}); }),
             R"(loss: reduction "max" is none of "sum_over_batch_size", "mean", "sum", "none", "mean_with_sample_weight")");
+}
+
+// Each hint is for the mistake that was made.
+TEST(Losses, HintsForShapes) {
+  const auto error = [](const Loss& loss, const Tensor& y, const Tensor& p) {
+    const std::string text = message([&] { loss(y, p); });
+    return text.substr(std::min(text.size(), text.find("\n  hint: ") + 9));
+  };
+  const Tensor wide = Tensor::ones({2, 3}), narrow = Tensor::ones({2, 2}), steps = Tensor::ones({2, 4, 3});
+  const Tensor classes = Tensor::of({1, 2}), column = Tensor::of({{1}, {2}});
+  const std::string units = "to have 3 predictions an example, the last layer needs 3 units";
+  const std::string sparse = "class numbers go with the sparse ones, such as sparse_categorical_crossentropy";
+  EXPECT_EQ(error("mse", wide, narrow), units);
+  EXPECT_EQ(error("categorical_crossentropy", wide, narrow), units);
+  EXPECT_EQ(error("mae", classes.cast(DType::F32), steps),
+            "each prediction needs a target of its own; the targets have 1 axes, the predictions 3");
+  EXPECT_EQ(error("mse", classes, wide), sparse);
+  EXPECT_EQ(error("binary_crossentropy", classes, wide), sparse);
+  EXPECT_EQ(error("categorical_crossentropy", column, wide), sparse);
+  EXPECT_EQ(error("kl_divergence", classes.cast(DType::F32), wide), sparse);
+  EXPECT_EQ(error("sparse_categorical_crossentropy", wide, wide), "one-hot targets go with categorical_crossentropy");
 }
 
 // Thirty steps down their gradients end where Keras 3.15 ends, also where labels are short, repeated or missing, and where an example has
@@ -93,7 +108,9 @@ TEST(Losses, Masks) {
 TEST(Losses, OwnFormula) {
   const Loss cubic("cubic", [](const Tensor& y, const Tensor& p) { return mean(power(absolute(y - p), 3), -1); });
   EXPECT_FLOAT_EQ(cubic(Tensor::of({{0.f}, {0.f}}), Tensor::of({{1.f}, {2.f}})).item<float>(), 4.5f);
-  EXPECT_EQ(message([&] { cubic.serialize(); }), "loss cubic: is a formula of the program's own, which a file cannot keep");
+  EXPECT_EQ(message([&] { cubic.serialize(); }),
+            "loss cubic: is a formula of the program's own, which a file cannot keep"
+            "\n  hint: register_loss(\"cubic\", …) says how it is made again");
 }
 
 }  // namespace

@@ -57,14 +57,6 @@ TEST(Metrics, ByName) {
 }
 
 TEST(Metrics, Mistakes) {
-  const auto message = [](auto f) -> std::string {
-    try {
-      f();
-    } catch (const UserError& e) {
-      return e.what();
-    }
-    return "nothing was thrown";
-  };
   EXPECT_EQ(message([] { Metric("acuracy"); }), "unknown metric 'acuracy'\n  hint: did you mean accuracy or Accuracy?");
   EXPECT_EQ(message([] { Metric("accuracy").result(); }),
             "metric accuracy: what it means depends on the shapes of targets and predictions\n  hint: resolved(y_true, y_pred)");
@@ -74,6 +66,14 @@ TEST(Metrics, Mistakes) {
   EXPECT_EQ(message([] { metrics::MeanIoU(0); }), "metric MeanIoU: num_classes is 0, it must be a positive number");
   EXPECT_EQ(message([] { metrics::F1Score().resolved({8}, {8}); }),
             "metric F1Score: targets and predictions must be [batch, n], they are [8] and [8]");
+  const Tensor classes = Tensor::of({1, 2}), rows = Tensor::ones({2, 3});
+  EXPECT_EQ(
+      message([&] { Metric("sparse_categorical_accuracy").update(rows, rows); }),
+      "metric sparse_categorical_accuracy: targets are float32[2,3], predictions are float32[2,3]: there must be one class number for "
+      "each row of predictions\n  hint: one-hot targets go with the metrics that are not sparse");
+  EXPECT_EQ(message([&] { Metric("categorical_accuracy").update(classes, rows); }),
+            "metric categorical_accuracy: targets are int32[2], predictions are float32[2,3]"
+            "\n  hint: class numbers go with the sparse ones, such as sparse_categorical_crossentropy");
   EXPECT_EQ(message([] { metrics::AUC({.curve = "XY"}); }), R"(metric AUC: curve "XY" is none of ["ROC","PR"])");
 }
 

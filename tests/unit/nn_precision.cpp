@@ -44,7 +44,7 @@ Numbers state(const Model& model) {
 float scale_of(const Model& model) { return model.loss_scale()->value().item<float>(); }
 int64_t steps_of(const Model& model) { return model.optimizer().iterations().value().item<int64_t>(); }
 
-double step(const Model& model, const Tensor& x, const Tensor& y) { return model.train_on_batch({x}, {y}).front().second; }
+double step(const Model& model, const Tensor& x, const Tensor& y) { return model.train_on_batch({x}, {y})["loss"]; }
 
 std::string policy(const Layer& layer) { return layer.config()["dtype"]["config"]["name"]; }
 
@@ -70,7 +70,7 @@ TEST(MixedModel, AllStepsComputeInIt) {
   const Data d;
   const Model exact = small(Precision::Float32);
   const Numbers outputs = exact.predict(d.x, {.verbose = 0}).to_vector<float>();
-  const double loss = exact.evaluate(d.x, d.y, {.verbose = 0}).front().second;
+  const double loss = exact.evaluate(d.x, d.y, {.verbose = 0})["loss"];
   for (const Precision p : kMixed) {
     const Model model = small(p);
     const Tensor y = model.predict(d.x, {.verbose = 0});
@@ -78,7 +78,7 @@ TEST(MixedModel, AllStepsComputeInIt) {
     const Numbers rounded = y.to_vector<float>();
     EXPECT_NE(rounded, outputs) << name(p);
     for (size_t i = 0; i < outputs.size(); ++i) ASSERT_NEAR(rounded[i], outputs[i], 0.02) << name(p);
-    const double measured = model.evaluate(d.x, d.y, {.verbose = 0}).front().second;
+    const double measured = model.evaluate(d.x, d.y, {.verbose = 0})["loss"];
     EXPECT_NE(measured, loss) << name(p);
     EXPECT_NEAR(measured, loss, 0.02 * loss) << name(p);
   }
@@ -106,7 +106,7 @@ TEST(MixedModel, AStepThatOverflowsChangesNoWeight) {
                    .loss = {"mse"},
                    .precision = Precision::MixedFloat16,
                    .loss_scale = LossScaleOptions{.initial = 0x1p30}});
-    const double loss = model.test_on_batch({d.x}, {d.y}).front().second;
+    const double loss = model.test_on_batch({d.x}, {d.y})["loss"];
     model.optimizer().build(model.trainable_weights());
     const Numbers weights = numbers(model.weights()), slots = numbers(model.optimizer().variables());
     EXPECT_NEAR(step(model, d.x, d.y), loss, 1e-3 * loss);  // not the scaled one
@@ -156,10 +156,11 @@ TEST(MixedModel, TheFirstMixedLayerDecides) {
 TEST(MixedModel, Mistakes) {
   const Model two = Sequential({Input({4}), dense("a", "mixed_float16"), dense("b", "mixed_bfloat16")}, "two");
   const std::string error =
-      "model 'two': one step cannot compute in two precisions: 'a' (Dense) is mixed_float16, 'b' (Dense) is mixed_bfloat16"
-      "\n  hint: compile({.precision = …}) sets one for all layers";
-  EXPECT_EQ(error_of([&] { two.compile({.loss = {"mse"}}); }), error);
-  EXPECT_EQ(error_of([&] { two.predict(Tensor::ones({1, 4}), {.verbose = 0}); }), error);
+      "model 'two': one step cannot compute in two precisions: 'a' (Dense) is mixed_float16, 'b' (Dense) is mixed_bfloat16";
+  const std::string hint = "\n  hint: compile({.precision = …}) sets one for all layers";
+  EXPECT_EQ(error_of([&] { two.compile({.loss = {"mse"}}); }), error + hint);
+  EXPECT_EQ(error_of([&] { two.predict(Tensor::ones({1, 4}), {.verbose = 0}); }),
+            error + "\n  at nn_precision.cpp:" + std::to_string(__LINE__ - 1) + hint);
   two.compile({.loss = {"mse"}, .precision = Precision::MixedBFloat16});
   EXPECT_EQ(policy(two.layers()[0]), "mixed_bfloat16");
   EXPECT_EQ(error_of([] { dense("a", "mixed_float8"); }),

@@ -1,6 +1,8 @@
 // Files that Keras 3.15 wrote (tools/keras/files.py) are loaded, used, saved again and trained on; then what is our own.
 #include <cmath>
 
+#include <tandem/ops.hpp>
+
 #include "nn/saving/weights_tree.hpp"
 #include "nn_saving_support.hpp"
 
@@ -122,7 +124,7 @@ TEST_P(FromKeras, TrainsOnFromTheSameState) {
   const std::vector<float> theirs = tensors(data_, "losses").front().to_vector<float>();
   std::vector<float> ours;
   for (size_t i = 0; i < theirs.size(); ++i)
-    ours.push_back(static_cast<float>(model.train_on_batch(tensors(data_, "x"), tensors(data_, "y")).front().second));
+    ours.push_back(static_cast<float>(model.train_on_batch(tensors(data_, "x"), tensors(data_, "y"))["loss"]));
   expect_close(Tensor::from(ours), Tensor::from(theirs), "losses", tolerance_);
 }
 
@@ -275,6 +277,11 @@ class Scaled : public LayerBody {
   Variable offset_;
 };
 
+std::string without_line(const std::string& text) {
+  const size_t at = text.find("\n  at nn_saving.cpp:");
+  return at == std::string::npos ? text : text.substr(0, at) + text.substr(std::min(text.size(), text.find('\n', at + 1)));
+}
+
 class Unregistered : public LayerBody {
  public:
   std::string class_name() const override { return "Unregistered"; }
@@ -306,6 +313,91 @@ TEST(Saving, OwnLayers) {
   EXPECT_EQ(written(make<Scaled>(2.0)), R"(null "own>Scaled")");
   model.save(file);
   EXPECT_EQ(Model::load(file).layers().back().body().config()["by"], 20.0);  // the package's, not the plain one
+}
+
+// --- losses, metrics and schedules of one's own ------------------------------------------------------------------------------------------
+
+Tensor cubed(const Tensor& y, const Tensor& p) { return mean(power(absolute(y - p), 3), -1); }
+Loss cubic() { return {"cubic", cubed}; }
+Loss powered(double by) {
+  return {"Powered", Config{{"by", by}}, [by](const Tensor& y, const Tensor& p) { return mean(power(absolute(y - p), by), -1); }};
+}
+Schedule warmed(double peak) {
+  return {"Warmed", Config{{"peak", peak}}, [peak](const Tensor& step) { return peak * minimum((step + 1) / 4, 1); }};
+}
+class Largest : public MetricBody {
+ public:
+  std::string class_name() const override { return "Largest"; }
+  void update(const Tensor&, const Tensor& p, const Tensor&) override { largest_.assign(maximum(largest_, max(p))); }
+  Tensor result() const override { return largest_.value(); }
+
+ private:
+  const Variable largest_ = add_variable("largest", {});
+};
+
+// Registered they are in files, as Keras writes those of its users, and train on from there with the same numbers.
+TEST(Saving, OwnLossesMetricsAndSchedules) {
+  const TemporaryFolder folder;
+  const auto file = folder / "a.keras";
+  const Tensor x = Tensor::ones({4, 3}), y = Tensor::zeros({4, 2});
+  for (const Loss& loss : {cubic(), powered(2.5)}) {
+    const Model model = small();
+    model.compile(
+        {.optimizer = SGD(warmed(0.1)), .loss = {loss}, .metrics = {Metric("cubed", cubed), Metric(std::make_shared<Largest>())}});
+    model.train_on_batch({x}, {y});
+    if (loss.name() == "cubic") {
+      // Before the first step, and it says what to do.
+      const auto fit = [&](const Callback& c) { model.fit(x, y, {.callbacks = {c}, .verbose = 0}); };
+      const auto steps = [&] { return model.optimizer().iterations().value().item<int64_t>(); };
+      const auto hint = [](const std::string& what) { return "\n  hint: register_" + what + "\", …) says how it is made again"; };
+      const auto kept = [&] { fit(ModelCheckpoint(file.string())); };
+      EXPECT_EQ(without_line(error_of(kept)),
+                "loss cubic: is a formula of the program's own, which a file cannot keep" + hint("loss(\"cubic"));
+      register_loss("cubic", [](const Config&) { return cubic(); });
+      EXPECT_EQ(without_line(error_of(kept)),
+                "learning-rate schedule Warmed: is of the program's own, which a file cannot keep" + hint("schedule(\"Warmed"));
+      register_schedule("Warmed", [](const Config& c) { return warmed(c.at("peak")); });
+      EXPECT_EQ(without_line(error_of(kept)),
+                "metric cubed: is a formula of the program's own, which a file cannot keep" + hint("metric(\"cubed"));
+      EXPECT_EQ(steps(), 1);
+      EXPECT_FALSE(std::filesystem::exists(file));
+      fit(ModelCheckpoint((folder / "a.weights.h5").string(), {.save_weights_only = true}));  // these need no config
+      fit(BackupAndRestore(folder / "backup"));
+      EXPECT_EQ(steps(), 3);
+      register_metric("cubed", [](const Config&) { return Metric("cubed", cubed); });
+      register_loss("own>Powered", [](const Config& c) { return powered(c.at("by")); });
+    }
+    model.save(file);
+    if (loss.name() == "cubic") {
+      EXPECT_NE(error_of([&] { Model::load(file); }).find("unknown metric 'Largest'"), std::string::npos);
+      register_metric("Largest", [](const Config&) { return Metric(std::make_shared<Largest>()); });
+      model.save(file);
+    }
+    const Config saved = config_in(file)["compile_config"];
+    if (loss.name() == "cubic")
+      EXPECT_EQ(saved["loss"].dump(),
+                R"({"module":"builtins","class_name":"function","config":"Custom>cubic","registered_name":"function"})");
+    else
+      EXPECT_EQ(saved["loss"].dump(),
+                R"({"module":null,"class_name":"Powered","config":{"name":"powered","reduction":"sum_over_batch_size","by":2.5},)"
+                R"("registered_name":"own>Powered"})");
+    EXPECT_EQ(saved["optimizer"]["config"]["learning_rate"].dump(),
+              R"({"module":null,"class_name":"Warmed","config":{"peak":0.1},"registered_name":"Custom>Warmed"})");
+    EXPECT_EQ(saved["metrics"][1]["registered_name"], "Custom>Largest");
+    const Model loaded = Model::load(file);
+    EXPECT_EQ(loaded.train_on_batch({x}, {y}), model.train_on_batch({x}, {y}));
+    EXPECT_EQ(loaded.weights()[0].value().to_vector<float>(), model.weights()[0].value().to_vector<float>());
+  }
+  // A class with a package is not one of Keras's that has the same name.
+  const Config other{{"module", nullptr}, {"class_name", "Huber"}, {"config", Config::object()}, {"registered_name", "theirs>Huber"}};
+  EXPECT_EQ(error_of([&] { Loss::deserialize(other); }).substr(0, 27), "unknown loss 'theirs>Huber'");
+  EXPECT_NE(error_of([&] { Loss::deserialize(other); }).find("; an own one is made known by register_loss"), std::string::npos);
+  EXPECT_EQ(Loss("cubic").name(), "cubic");  // by name, like the others
+  // Each output has a metric of its own.
+  const Symbol input = Input({3});
+  const Model two({input}, {Dense(2, {.name = "a"})(input), Dense(2, {.name = "b"})(input)});
+  two.compile({.loss = {"mse"}, .metrics = {Metric("plain", cubed), Metric(std::make_shared<Largest>())}});
+  EXPECT_EQ(two.test_on_batch({x}, {y, y}).names(), "loss, a_plain, a_largest, b_plain, b_largest, a_loss, b_loss");
 }
 
 }  // namespace

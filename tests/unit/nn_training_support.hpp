@@ -2,12 +2,15 @@
 #pragma once
 #include <cmath>
 #include <fstream>
+#include <functional>
 #include <limits>
+#include <regex>
 #include <string>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <tandem/error.hpp>
 #include <tandem/nn/config.hpp>
 #include <tandem/tensor.hpp>
 
@@ -39,5 +42,17 @@ inline void expect_near(const Tensor& got, const Config& expected, double tolera
       EXPECT_EQ(std::isnan(e), std::isnan(values[i])) << what << ", element " << i;
   }
 }
+
+// What a mistake is told, without the line of the test that made it; a line of the library stays and shows.
+inline std::string message(const std::function<void()>& f) {
+  static const std::regex own_line("\n  at [^\n]*nn_[a-z_]*\\.cpp:[0-9]+");
+  try {
+    f();
+  } catch (const UserError& e) {
+    return std::regex_replace(e.what(), own_line, "", std::regex_constants::format_first_only);
+  }
+  return "nothing was thrown";
+}
+inline std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 }  // namespace tandem::nn

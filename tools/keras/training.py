@@ -277,10 +277,36 @@ def trainings():
     return {"x": numbers(x), "other_x": numbers(other_x), "other_y": numbers(other_classes), "sample_weight": numbers(sample_weight), "runs": runs}
 
 
+def weighted_outputs():
+    """Two outputs whose examples count differently; after all others, as above. Keras has class weights for one output only: for one of
+    several they are the sample weights that it makes of them."""
+    x, left, right = floats(40, 6), floats(40, 1), random.randint(0, 3, 40)
+    weight, other = floats(40, low=0.1, high=2.0), floats(40, low=0.1, high=2.0)
+    start = [floats(6, 5), floats(5) * 0.1, floats(5, 1), floats(1) * 0.1, floats(5, 3), floats(3) * 0.1]
+    by_class = np.array([0.5, 1.0, 3.0], np.float32)[right]
+    ones = np.ones(40, np.float32)
+
+    def run(sample_weight):
+        inputs = keras.Input((6,))
+        hidden = keras.layers.Dense(5, activation="tanh")(inputs)
+        model = keras.Model(inputs, [keras.layers.Dense(1, name="left")(hidden), keras.layers.Dense(3, activation="softmax", name="right")(hidden)])
+        model.set_weights(start)
+        model.compile(optimizer=keras.optimizers.Adam(0.01), loss=["mse", "sparse_categorical_crossentropy"], loss_weights=[1.0, 0.5],
+                      weighted_metrics=[["mae"], ["accuracy"]])
+        history = model.fit(x, [left, right], sample_weight=sample_weight, batch_size=16, epochs=3, shuffle=False, verbose=0)
+        return {"start": [numbers(w) for w in start], "history": {k: [float(v) for v in vs] for k, vs in history.history.items()},
+                "end": [numbers(w) for w in model.get_weights()]}
+
+    runs = {"one for all": run(weight), "one each": run([weight, other]), "of the second": run([ones, other]),
+            "classes of the second": run([ones, by_class])}
+    return {"x": numbers(x), "left": numbers(left), "right": numbers(right), "weight": numbers(weight), "other_weight": numbers(other), "runs": runs}
+
+
 def main():
     stored = {"keras": keras.__version__, "losses": losses(), "metrics": metrics(), "optimizers": optimizers(), "schedules": schedules(), "trainings": trainings()}
     stored["losses"] += losses_of_sequences()
     stored["metrics"] += areas_by_label()
+    stored["weighted_outputs"] = weighted_outputs()
     OUT.write_text(json.dumps(stored, separators=(",", ":")).replace('},{"', '},\n{"') + "\n")
     print(OUT, OUT.stat().st_size, "bytes")
 

@@ -2,25 +2,15 @@
 #pragma once
 #include <filesystem>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
-#include <vector>
 
-#include <tandem/tensor.hpp>
+#include <tandem/nn/logs.hpp>
 
 namespace tandem::nn {
 
 class Model;
-
-using Logs = std::vector<std::pair<std::string, double>>;  // in Keras's order: {"loss", …}, {"accuracy", …}, {"val_loss", …}
-
-struct History {
-  std::vector<int64_t> epochs;
-  std::map<std::string, std::vector<double>> values;  // "loss", "val_accuracy", …
-};
 
 // A run of fit, evaluate or predict, as its callbacks see it and change it.
 class Run {

@@ -1,7 +1,6 @@
 // Model: a graph of layers, or a list of them, that can be trained, measured, used and kept in files. It is a layer itself.
 #pragma once
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,10 +9,12 @@
 #include <tandem/data.hpp>
 #include <tandem/loss_scale.hpp>
 #include <tandem/nn/callbacks.hpp>
+#include <tandem/nn/example_weights.hpp>
 #include <tandem/nn/losses.hpp>
 #include <tandem/nn/metrics.hpp>
 #include <tandem/nn/network.hpp>
 #include <tandem/nn/optimizers.hpp>
+#include <tandem/nn/step.hpp>
 
 namespace tandem::nn {
 
@@ -25,19 +26,20 @@ struct CompileOptions {
   std::vector<double> loss_weights = {};            // one an output; default: 1
   std::optional<Precision> precision = {};          // of the compiled steps and the layers' policies; default: what the layers say
   std::optional<LossScaleOptions> loss_scale = {};  // default: Keras's with MixedFloat16, else none
+  StepFunction train_step = {}, test_step = {};     // instead of the built-in ones (step.hpp)
 };
 
 struct FitOptions {
-  int64_t batch_size = 32;
+  std::optional<int64_t> batch_size = {};  // default: 32; for arrays only, the elements of a dataset are batches
   int64_t epochs = 1;
   int64_t initial_epoch = 0;
   std::optional<int64_t> steps_per_epoch = {}, validation_steps = {};
   double validation_split = 0;
   std::optional<data::Dataset> validation_data = {};
   bool shuffle = true;
-  std::map<int64_t, double> class_weight = {};
-  Tensor sample_weight = {};
-  uint64_t seed = 0;  // of the permutation of each epoch
+  ClassWeight class_weight = {};    // fit only
+  SampleWeight sample_weight = {};  // for arrays only; a dataset has them as further components
+  uint64_t seed = 0;                // of the permutation of each epoch
   std::vector<Callback> callbacks = {};
   int verbose = 1;  // 0 nothing, 1 a progress bar, 2 one line an epoch
 };
@@ -62,25 +64,35 @@ class Model : public Network {
   void compile_from_config(const Config& config) const;
   MetricBody::Better better(const std::string& metric) const;  // which way a metric of this model, or a loss, should go
 
-  History fit(const std::vector<Tensor>& x, const std::vector<Tensor>& y, const FitOptions& options = {}) const;
-  History fit(const Tensor& x, const Tensor& y, const FitOptions& options = {}) const {
-    return fit(std::vector{x}, std::vector{y}, options);
+  // `where` is the line that errors name.
+  using Tensors = std::vector<Tensor>;
+  History fit(const Tensors& x, const Tensors& y, const FitOptions& options = {}, Where where = Where::current()) const;
+  History fit(const Tensor& x, const Tensor& y, const FitOptions& options = {}, Where where = Where::current()) const {
+    return fit(Tensors{x}, Tensors{y}, options, where);
   }
-  History fit(const data::Dataset& batches, const FitOptions& options = {}) const;  // elements: inputs, then targets, then sample weights
-  Logs evaluate(const std::vector<Tensor>& x, const std::vector<Tensor>& y, const FitOptions& options = {}) const;
-  Logs evaluate(const Tensor& x, const Tensor& y, const FitOptions& options = {}) const {
-    return evaluate(std::vector{x}, std::vector{y}, options);
+  History fit(const Tensor& x, const FitOptions& options = {}, Where where = Where::current()) const {  // a train_step without targets
+    return fit(Tensors{x}, Tensors(), options, where);
   }
-  Logs evaluate(const data::Dataset& batches, const FitOptions& options = {}) const;
-  std::vector<Tensor> predict(const std::vector<Tensor>& x, const FitOptions& options = {}) const;
-  Tensor predict(const Tensor& x, const FitOptions& options = {}) const { return predict(std::vector{x}, options).front(); }
-  std::vector<Tensor> predict(const data::Dataset& batches, const FitOptions& options = {}) const;
-  Logs train_on_batch(const std::vector<Tensor>& x, const std::vector<Tensor>& y) const;
-  Logs test_on_batch(const std::vector<Tensor>& x, const std::vector<Tensor>& y) const;
-  std::vector<Tensor> predict_on_batch(const std::vector<Tensor>& x) const;
+  // Elements: inputs, then targets, then sample weights: none, one for all outputs, or one an output.
+  History fit(const data::Dataset& batches, const FitOptions& options = {}, Where where = Where::current()) const;
+  Logs evaluate(const Tensors& x, const Tensors& y, const FitOptions& options = {}, Where where = Where::current()) const;
+  Logs evaluate(const Tensor& x, const Tensor& y, const FitOptions& options = {}, Where where = Where::current()) const {
+    return evaluate(Tensors{x}, Tensors{y}, options, where);
+  }
+  Logs evaluate(const Tensor& x, const FitOptions& options = {}, Where where = Where::current()) const {  // a test_step without targets
+    return evaluate(Tensors{x}, Tensors(), options, where);
+  }
+  Logs evaluate(const data::Dataset& batches, const FitOptions& options = {}, Where where = Where::current()) const;
+  Tensors predict(const Tensors& x, const FitOptions& options = {}, Where where = Where::current()) const;
+  Tensor predict(const Tensor& x, const FitOptions& options = {}, Where where = Where::current()) const;  // for one output only
+  Tensors predict(const data::Dataset& batches, const FitOptions& options = {}, Where where = Where::current()) const;
+  Logs train_on_batch(const Tensors& x, const Tensors& y, Where where = Where::current()) const;
+  Logs test_on_batch(const Tensors& x, const Tensors& y, Where where = Where::current()) const;
+  Tensors predict_on_batch(const Tensors& x, Where where = Where::current()) const;
 
   // Files as Keras 3 writes and reads them (docs/nn.md). A file that is replaced stays as it was until the new one is whole.
   void save(const std::filesystem::path& file) const;          // .keras: layers, weights, what it was compiled with, the optimizer's state
+  void expect_saveable() const;                                // UserError that says what a file cannot keep, and what to register
   void save_weights(const std::filesystem::path& file) const;  // .weights.h5
   // From .weights.h5 or .keras. All weights or, with a UserError, none; an optimizer's state that does not fit is left out.
   void load_weights(const std::filesystem::path& file) const;

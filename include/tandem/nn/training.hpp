@@ -14,16 +14,19 @@ namespace tandem::nn {
 class TrainingLoop {
  public:
   // Arrays are read where they lie: rows in order as views, rows in a permutation through a buffer of one batch.
+  using Where = std::source_location;
   TrainingLoop(const Model& model, Run::Kind kind, const std::vector<Tensor>& x, const std::vector<Tensor>& y,
-               const FitOptions& options = {});
-  TrainingLoop(const Model& model, Run::Kind kind, const data::Dataset& batches, const FitOptions& options = {});
+               const FitOptions& options = {}, Where where = Where::current());
+  TrainingLoop(const Model& model, Run::Kind kind, const data::Dataset& batches, const FitOptions& options = {},
+               Where where = Where::current());
   TrainingLoop(TrainingLoop&&) noexcept;
   TrainingLoop& operator=(TrainingLoop&&) noexcept;
   ~TrainingLoop();
 
   void begin_epoch();  // metrics start anew; the data too, unless steps_per_epoch left something of it
   // Runs steps until so many are done, so many seconds have passed, the epoch is at its end, or Ctrl-C was pressed during a fit. How many.
-  int64_t run(int64_t steps = std::numeric_limits<int64_t>::max(), double seconds = std::numeric_limits<double>::infinity());
+  int64_t run(int64_t steps = std::numeric_limits<int64_t>::max(), double seconds = std::numeric_limits<double>::infinity(),
+              Where where = Where::current());
   bool at_end() const;                   // of the epoch
   int64_t step() const;                  // done in this epoch
   std::optional<int64_t> steps() const;  // of an epoch, if it is known
@@ -37,6 +40,9 @@ class TrainingLoop {
   struct Impl;
 
  private:
+  static std::unique_ptr<Impl> loop_over(const Model& model, Run::Kind kind, const std::vector<Tensor>& x, const std::vector<Tensor>& y,
+                                         const FitOptions& options);
+  static std::unique_ptr<Impl> loop_over(const Model& model, Run::Kind kind, const data::Dataset& dataset, const FitOptions& options);
   std::unique_ptr<Impl> impl_;
 };
 

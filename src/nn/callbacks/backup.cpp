@@ -59,7 +59,7 @@ class Backup final : public CallbackBody {
     const std::string name = saved["weights"];
     if (name != "0.weights.h5" && name != "1.weights.h5")
       resource_error("BackupAndRestore: ", metadata().string(), " names no weights of its own: '", name, "'");
-    run.model().optimizer().build(run.model().trainable_weights());
+    if (const Optimizer& optimizer = run.model().optimizer(); !optimizer.built()) optimizer.build(run.model().trainable_weights());
     run.model().load_weights(folder_ / name);
     if (saved.contains("random")) set_random_states(run.model(), saved["random"], metadata().string());
     turn_ = name[0] == '0' ? 1 : 0;

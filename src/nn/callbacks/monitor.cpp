@@ -6,7 +6,6 @@
 #include <tandem/nn/model.hpp>
 
 #include "base/text.hpp"
-#include "nn/callbacks/logs.hpp"
 
 namespace tandem::nn {
 namespace {
@@ -20,9 +19,9 @@ class Watch {
 
   // The number; null, said once, when it is not there.
   const double* current(const Logs& logs) {
-    const double* value = find(logs, monitor_);
+    const double* value = logs.find(monitor_);
     if (!value && !std::exchange(warned_, true))
-      std::fprintf(stderr, "%s: there is no %s, there are %s\n", who_.c_str(), monitor_.c_str(), names_of(logs).c_str());
+      std::fprintf(stderr, "%s: there is no %s, there are %s\n", who_.c_str(), monitor_.c_str(), logs.names().c_str());
     return value;
   }
   bool improves(const Run& run, double value, std::optional<double> reference) {
@@ -109,7 +108,7 @@ class Plateau final : public CallbackBody {
   void on_epoch_end(Run& run, int64_t epoch, Logs& logs) override {
     const Optimizer& optimizer = run.model().optimizer();
     const double rate = optimizer.learning_rate();
-    set(logs, "learning_rate", rate);
+    logs.set("learning_rate", rate);
     const double* current = watch_.current(logs);
     if (!current) return;
     if (cooldown_ > 0) {
@@ -150,9 +149,9 @@ std::string filled(const std::string& pattern, int64_t epoch, int64_t batch, con
     const size_t colon = field.find(':');
     const std::string name = field.substr(0, colon), format = colon == std::string::npos ? "" : field.substr(colon + 1);
     const bool is_count = name == "epoch" || name == "batch";
-    const double* value = find(logs, name);
+    const double* value = logs.find(name);
     if (!is_count && !value)
-      user_error("ModelCheckpoint: there is no ", name, " for '", pattern, "', there are epoch, batch, ", names_of(logs));
+      user_error("ModelCheckpoint: there is no ", name, " for '", pattern, "', there are epoch, batch, ", logs.names());
     const std::string allowed = is_count ? "d" : "feg";
     const bool is_plain = format.find_first_not_of("0123456789." + allowed) == std::string::npos && format.size() < 8 &&
                           (format.empty() || allowed.find(format.back()) != std::string::npos);
@@ -179,6 +178,10 @@ class Checkpoint final : public CallbackBody {
       user_error("ModelCheckpoint: save_every_steps is ", *o_.save_every_steps, ", it must be at least 1");
   }
   int64_t every_steps() const override { return o_.save_every_steps.value_or(0); }
+  // What a file cannot keep is better known now than after the first epoch.
+  void on_train_begin(Run& run) override {
+    if (!o_.save_weights_only) run.model().expect_saveable();
+  }
   void on_batch_end(Run& run) override {
     if (run.kind == Run::Kind::Train) save(run, run.epoch, run.logs());
   }

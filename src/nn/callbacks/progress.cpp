@@ -8,7 +8,6 @@
 #include <tandem/nn/callbacks.hpp>
 
 #include "base/text.hpp"
-#include "nn/callbacks/logs.hpp"
 
 namespace tandem::nn {
 namespace {
@@ -36,7 +35,7 @@ std::string eta(double seconds) {
 
 std::string shown(const Logs& logs) {
   std::string text;
-  for (const auto& [name, value] : sorted(logs))
+  for (const auto& [name, value] : logs.sorted())
     text += " - " + name + (std::abs(value) > 1e-3 ? formatted(": %.4f", value) : formatted(": %.4e", value));
   return text;
 }

@@ -6,7 +6,6 @@
 #include <tandem/nn/model.hpp>
 
 #include "base/text.hpp"
-#include "nn/callbacks/logs.hpp"
 
 namespace tandem::nn {
 
@@ -19,27 +18,6 @@ void CallbackBody::on_test_end(Run&, const Logs&) {}
 void CallbackBody::on_predict_begin(Run&) {}
 void CallbackBody::on_predict_end(Run&) {}
 void CallbackBody::on_batch_end(Run&) {}
-
-const double* find(const Logs& logs, const std::string& name) {
-  for (const auto& [key, value] : logs)
-    if (key == name) return &value;
-  return nullptr;
-}
-
-void set(Logs& logs, const std::string& name, double value) {
-  for (auto& [key, old] : logs)
-    if (key == name) {
-      old = value;
-      return;
-    }
-  logs.emplace_back(name, value);
-}
-
-std::string names_of(const Logs& logs) {
-  std::string names;
-  for (const auto& [key, value] : logs) names += (names.empty() ? "" : ", ") + key;
-  return names;
-}
 
 namespace {
 
@@ -56,7 +34,7 @@ class Csv final : public CallbackBody {
   }
   void on_epoch_end(Run&, int64_t epoch, Logs& logs) override {
     if (names_.empty()) {
-      for (const auto& [name, value] : sorted(logs)) names_.push_back(name);
+      for (const auto& [name, value] : logs.sorted()) names_.push_back(name);
       if (std::exchange(needs_header_, false)) {
         file_ << "epoch";
         for (const std::string& name : names_) file_ << separator_ << name;
@@ -66,7 +44,7 @@ class Csv final : public CallbackBody {
     file_ << epoch;
     for (const std::string& name : names_) {
       char text[32] = "NA";
-      if (const double* value = find(logs, name)) std::snprintf(text, sizeof text, "%.9g", *value);
+      if (const double* value = logs.find(name)) std::snprintf(text, sizeof text, "%.9g", *value);
       file_ << separator_ << text;
     }
     file_ << "\r\n" << std::flush;
@@ -94,7 +72,7 @@ class RateByEpoch final : public CallbackBody {
     if (verbose_)
       std::printf("\nEpoch %lld: LearningRateScheduler sets the learning rate to %g\n", static_cast<long long>(epoch + 1), rate);
   }
-  void on_epoch_end(Run& run, int64_t, Logs& logs) override { set(logs, "learning_rate", run.model().optimizer().learning_rate()); }
+  void on_epoch_end(Run& run, int64_t, Logs& logs) override { logs.set("learning_rate", run.model().optimizer().learning_rate()); }
 
  private:
   const std::function<double(int64_t, double)> schedule_;
@@ -107,7 +85,7 @@ class StopOnNaN final : public CallbackBody {
   void on_batch_end(Run& run) override {
     if (run.kind != Run::Kind::Train) return;
     const Logs logs = run.logs();
-    const double* loss = find(logs, "loss");
+    const double* loss = logs.find("loss");
     if (!loss || std::isfinite(*loss)) return;
     std::printf("\nBatch %lld: the loss is %g, training ends\n", static_cast<long long>(run.step - 1), *loss);
     run.stop = true;

@@ -34,6 +34,14 @@ uint64_t numbers_in(const io::Hdf5Group& group) {
   return count;
 }
 
+Config config_for_file(const Model& model) {
+  Config config = serialize(model);
+  // A step of one's own is code. Without it the model would be trained another way than it was, so it is loaded as one to be compiled.
+  const bool has_own_step = model.compiled() && (model.compile_options().train_step || model.compile_options().test_step);
+  if (model.compiled() && !has_own_step) config[kCompileConfig] = model.compile_config();
+  return config;
+}
+
 Model model_from(const Config& config) {
   const Layer layer = deserialize(config);
   if (!layer.as<NetworkBody>()) user_error("it is a ", layer.class_name(), ", not a model");
@@ -63,11 +71,12 @@ template <class Call> auto reading(const std::filesystem::path& path, const char
 
 }  // namespace
 
+void Model::expect_saveable() const { config_for_file(*this); }
+
 void Model::save(const std::filesystem::path& path) const {
   at_border("save", [&] {
     expect_built(*this, "save");
-    Config config = serialize(*this);
-    if (compiled()) config[kCompileConfig] = compile_config();
+    const Config config = config_for_file(*this);
     write_keras_file(path, config, weights_tree(*this, training_state(*this)));
   });
 }

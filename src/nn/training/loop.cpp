@@ -7,12 +7,15 @@
 #include <tandem/nn/training.hpp>
 #include <tandem/ops.hpp>
 
+#include "base/names.hpp"
 #include "base/text.hpp"
-#include "frontend/memory.hpp"
+#include "frontend/apply.hpp"
+#include "frontend/tensor_impl.hpp"
 #include "nn/network.hpp"
 #include "nn/training/batches.hpp"
 #include "nn/training/interrupt.hpp"
 #include "nn/training/training.hpp"
+#include "ops/classes.hpp"
 
 namespace tandem::nn {
 namespace {
@@ -25,11 +28,48 @@ void check_options(Run::Kind kind, const FitOptions& o) {
   const auto positive = [&](const char* what, int64_t value) {
     if (value < 1) user_error(name_of(kind), ": ", what, " is ", value, ", it must be at least 1");
   };
-  positive("batch_size", o.batch_size);
+  if (o.batch_size) positive("batch_size", *o.batch_size);
   if (o.steps_per_epoch) positive("steps_per_epoch", *o.steps_per_epoch);
   if (o.validation_steps) positive("validation_steps", *o.validation_steps);
-  for (const auto& [c, weight] : o.class_weight)
-    if (c < 0 || c > 1'000'000) user_error(name_of(kind), ": class_weight of class ", c, ", classes are in [0, 1000000]");
+}
+
+// One entry an output, in their order, from what is given by position or by name. An output that is not named has none.
+template <class T, class Given>
+std::vector<T> for_each_output(Run::Kind kind, const char* what, const Given& given, const std::vector<std::string>& outputs) {
+  std::vector<T> each(outputs.size());
+  if (!given.by_position().empty()) {
+    if (given.by_position().size() != outputs.size())
+      user_error(name_of(kind), ": ", what, " for ", given.by_position().size(), " outputs, the model has ", outputs.size(), ": ",
+                 joined(outputs), "\n  hint: one an output, in this order or by name: {{\"", outputs.empty() ? "" : outputs.front(),
+                 "\", …}}");
+    each = given.by_position();
+  }
+  for (const auto& [name, value] : given.by_name()) {
+    const auto found = std::ranges::find(outputs, name);
+    if (found == outputs.end()) user_error(name_of(kind), ": ", what, " for '", name, "', the outputs are ", joined(outputs));
+    each[static_cast<size_t>(found - outputs.begin())] = value;
+  }
+  return each;
+}
+
+std::vector<WeightOfClass> class_weights(Run::Kind kind, const ClassWeight& given, const std::vector<std::string>& outputs) {
+  if (!given.given()) return {};
+  const auto each = for_each_output<WeightOfClass>(kind, "class_weight", given, outputs);
+  for (const WeightOfClass& one : each)
+    for (const auto& [c, weight] : one)
+      if (c < 0 || c > 1'000'000) user_error(name_of(kind), ": class_weight of class ", c, ", classes are in [0, 1000000]");
+  return each;
+}
+
+// The names of so many outputs; of a sequence that has not seen data yet, its last layer's.
+std::vector<std::string> output_names(const Model& model, size_t count) {
+  std::vector<std::string> names;
+  if (dynamic_cast<NetworkBody&>(model.body()).has_graph())
+    for (const Symbol& s : model.outputs()) names.push_back(s.origin()->layer.name());
+  else if (!model.layers().empty())
+    names.push_back(model.layers().back().name());
+  names.resize(count);  // a step of one's own may have more targets or fewer
+  return names;
 }
 
 // All arrays with their rows compared.
@@ -99,6 +139,28 @@ class Collected {
   std::vector<Output> outputs_;
 };
 
+void expect_inputs(const Model& model, Run::Kind kind, size_t given) {
+  const size_t inputs = dynamic_cast<NetworkBody&>(model.body()).has_graph() ? model.inputs().size() : 1;
+  if (given != inputs) user_error(name_of(kind), ": model '", model.name(), "' takes ", inputs, " inputs, there are ", given);
+}
+
+// Puts the sample weights behind the other arrays; which of them each output has.
+void add_weights(Run::Kind kind, const SampleWeight& given, const std::vector<std::string>& outputs,
+                 std::vector<std::optional<size_t>>& weights, std::vector<std::pair<std::string, Tensor>>& arrays) {
+  if (!given.given()) return;
+  if (given.for_all().defined()) {
+    weights.assign(std::max<size_t>(1, outputs.size()), 0);  // a step of one's own may have weights and no targets
+    arrays.emplace_back("sample_weight", given.for_all());
+    return;
+  }
+  size_t count = 0;
+  const std::vector<Tensor> each = for_each_output<Tensor>(kind, "sample_weight", given, outputs);
+  for (size_t i = 0; i < each.size(); ++i) {
+    weights.push_back(each[i].defined() ? std::optional(count++) : std::nullopt);
+    if (each[i].defined()) arrays.emplace_back(cat("sample_weight of '", outputs[i], "'"), each[i]);
+  }
+}
+
 }  // namespace
 
 struct TrainingLoop::Impl {
@@ -108,7 +170,8 @@ struct TrainingLoop::Impl {
   std::unique_ptr<Batches> batches;
   Training& training;
   Training::Parts parts = {};
-  const FlatCallable* function = nullptr;
+  std::vector<std::string> target_names = {};  // as messages name them: y, y[1], component 2
+  const Training::Compiled* step = nullptr;
   std::vector<Tensor> results = {};
   Collected collected = {};
   int64_t done = 0, walked = 0;        // steps of this epoch, and of this walk over the data
@@ -119,14 +182,58 @@ struct TrainingLoop::Impl {
     check_options(kind, options);
   }
 
+  bool has_own_step() const {
+    return (kind == Run::Kind::Train && training.options.train_step) || (kind == Run::Kind::Test && training.options.test_step);
+  }
+
   void find_step() {
-    const std::vector<Spec>& specs = batches->specs();
-    if (parts.weights > 1 && parts.weights != parts.targets)
-      user_error(name_of(kind), ": ", parts.weights, " sample weights for ", parts.targets, " targets");
-    if (!options.class_weight.empty() && parts.targets != 1)
-      user_error(name_of(kind), ": class_weight is for models with one output, this one has ", parts.targets);
-    if (!options.class_weight.empty() && parts.weights) user_error(name_of(kind), ": class_weight and sample_weight cannot both be given");
-    function = &training.step(model, kind, specs, parts, options.class_weight);
+    parts.classes = class_weights(kind, options.class_weight, output_names(model, parts.targets));
+    const bool weighted = std::ranges::any_of(parts.weights, [](const auto& w) { return w.has_value(); });
+    if (!parts.classes.empty() && weighted) user_error(name_of(kind), ": class_weight and sample_weight cannot both be given");
+    step = &training.step(model, kind, batches->specs(), parts);
+  }
+
+  // Before the step, so that a batch that is refused changes nothing. Costs one look at each label.
+  void check_targets() const {
+    for (size_t i = 0; i < step->classes.size(); ++i)
+      if (const std::optional<ClassTargets>& c = step->classes[i]) check_target(*batches->batch()[parts.inputs + i], i, *c);
+  }
+  void check_target(const Tensor& target, size_t output, const ClassTargets& expected) const {
+    const Shape shape = target.shape();
+    const int64_t rows = shape[0];
+    const bool is_dense = frontend::concrete_ref(target)->layout.is_dense();
+    // Rows may be a part of wider rows; what is in a row lies together.
+    const int64_t count = is_dense ? element_count(shape) : element_count(shape) / std::max<int64_t>(1, rows);
+    const auto* data = static_cast<const std::byte*>(target.raw_data());
+    const ptrdiff_t step_bytes = static_cast<ptrdiff_t>(target.strides()[0]) * static_cast<ptrdiff_t>(size_of(target.dtype()));
+    for (int64_t r = 0; r < (is_dense ? 1 : rows); ++r) {
+      const std::byte* labels = data + r * step_bytes;
+      const int64_t bad = ops::first_non_class(labels, target.dtype(), count, expected.classes, expected.ignored);
+      if (bad < count) refuse(labels, target, is_dense ? bad : r * count + bad, bad, output, expected);
+    }
+  }
+  [[noreturn]] void refuse(const void* labels, const Tensor& target, int64_t at, int64_t in_labels, size_t output,
+                           const ClassTargets& expected) const {
+    Shape position = ops::position_of(target.shape(), at);
+    const std::string place = batches->place(position[0]);
+    std::string inside;
+    if (element_count(target.shape()) > target.shape()[0]) {
+      for (size_t k = 1; k < position.size(); ++k) inside += cat(k == 1 ? " at [" : ",", position[k]);
+      inside += "]";
+    }
+    const std::string label = ops::label_text(labels, target.dtype(), in_labels);
+    user_error(name_of(kind), ": ", target_names[output], " is ", label, " in ", place, inside, ", output '",
+               training.outputs()[output].name, "' has ", expected.classes, " classes, 0 to ", expected.classes - 1,
+               hint_for(label, expected));
+  }
+  static std::string hint_for(const std::string& label, const ClassTargets& expected) {
+    if (label.starts_with("class -"))
+      return cat("\n  hint: losses::SparseCategoricalCrossentropy({.ignore_class = ", label.substr(6), "}) leaves such examples out");
+    if (!label.starts_with("class ")) return "\n  hint: classes are whole numbers";
+    if (expected.is_yes_or_no)
+      return "\n  hint: more than two classes go with sparse_categorical_crossentropy and a unit for each in the last layer";
+    if (label == cat("class ", expected.classes)) return "\n  hint: classes are counted from 0";
+    return "\n  hint: the last layer needs a unit for each class";
   }
 
   void begin_walk() {
@@ -134,6 +241,7 @@ struct TrainingLoop::Impl {
     walking = true;
     walked = 0;
   }
+  int64_t run(int64_t steps, double seconds);
   std::optional<int64_t> steps() const { return options.steps_per_epoch ? options.steps_per_epoch : batches->steps(); }
 
   bool take_step() {
@@ -149,7 +257,8 @@ struct TrainingLoop::Impl {
       end_of_data();
       return false;
     }
-    function->call(batches->batch(), results, std::source_location::current());
+    check_targets();
+    step->function.call(batches->batch(), results, std::source_location::current());
     if (kind == Run::Kind::Predict) collected.append(results, batches->rows());
     ++done;
     ++walked;
@@ -162,21 +271,36 @@ struct TrainingLoop::Impl {
   }
   void end_of_data() {
     ended = true;
-    if (options.steps_per_epoch)
-      std::fprintf(stderr, "%s: the data ended after %lld of %lld steps\n  hint: repeat() makes a dataset go on\n", name_of(kind),
-                   static_cast<long long>(done), static_cast<long long>(*options.steps_per_epoch));
+    if (!options.steps_per_epoch) return;
+    const char* hint =
+        batches->rows() ? "arrays are walked over once an epoch; steps_per_epoch is for less" : "repeat() makes a dataset go on";
+    std::fprintf(stderr, "%s: the data ended after %lld of %lld steps\n  hint: %s\n", name_of(kind), static_cast<long long>(done),
+                 static_cast<long long>(*options.steps_per_epoch), hint);
   }
 };
 
 TrainingLoop::TrainingLoop(const Model& model, Run::Kind kind, const std::vector<Tensor>& x, const std::vector<Tensor>& y,
-                           const FitOptions& options)
-    : impl_(std::make_unique<Impl>(model, kind, options)) {
+                           const FitOptions& options, Where where) {
+  frontend::for_caller(where, [&] { impl_ = loop_over(model, kind, x, y, options); });
+}
+
+TrainingLoop::TrainingLoop(const Model& model, Run::Kind kind, const data::Dataset& dataset, const FitOptions& options, Where where) {
+  frontend::for_caller(where, [&] { impl_ = loop_over(model, kind, dataset, options); });
+}
+
+std::unique_ptr<TrainingLoop::Impl> TrainingLoop::loop_over(const Model& model, Run::Kind kind, const std::vector<Tensor>& x,
+                                                            const std::vector<Tensor>& y, const FitOptions& options) {
+  auto impl = std::make_unique<Impl>(model, kind, options);
+  Impl& i = *impl;
+  if (!i.has_own_step()) expect_inputs(model, kind, x.size());
   std::vector<std::pair<std::string, Tensor>> arrays;
-  for (size_t i = 0; i < x.size(); ++i) arrays.emplace_back(x.size() == 1 ? "x" : cat("x[", i, "]"), x[i]);
-  if (kind != Run::Kind::Predict)
-    for (size_t i = 0; i < y.size(); ++i) arrays.emplace_back(y.size() == 1 ? "y" : cat("y[", i, "]"), y[i]);
-  const bool weighted = kind != Run::Kind::Predict && options.sample_weight.defined();
-  if (weighted) arrays.emplace_back("sample_weight", options.sample_weight);
+  for (size_t k = 0; k < x.size(); ++k) arrays.emplace_back(x.size() == 1 ? "x" : cat("x[", k, "]"), x[k]);
+  i.parts.inputs = x.size();
+  if (kind != Run::Kind::Predict) {
+    for (size_t k = 0; k < y.size(); ++k) arrays.emplace_back(i.target_names.emplace_back(y.size() == 1 ? "y" : cat("y[", k, "]")), y[k]);
+    i.parts.targets = y.size();
+    add_weights(kind, options.sample_weight, output_names(model, y.size()), i.parts.weights, arrays);
+  }
   const int64_t rows = rows_of(kind, arrays);
   ArraySlice slice{{}, 0, rows};
   for (const auto& [what, t] : arrays) slice.arrays.push_back(t);
@@ -189,34 +313,42 @@ TrainingLoop::TrainingLoop(const Model& model, Run::Kind kind, const std::vector
     slice.first = kind == Run::Kind::Train ? 0 : split;
     slice.count = kind == Run::Kind::Train ? split : rows - split;
   }
-  Impl& i = *impl_;
-  i.parts = {x.size(), kind == Run::Kind::Predict ? 0 : y.size(), weighted ? size_t{1} : size_t{0}};
   const bool shuffled = kind == Run::Kind::Train && options.shuffle;
-  i.batches = batches_of(slice, options.batch_size, shuffled ? Order::Shuffled : Order::AsItIs, options.seed);
+  constexpr int64_t kBatchSize = 32;
+  i.batches = batches_of(slice, options.batch_size.value_or(kBatchSize), shuffled ? Order::Shuffled : Order::AsItIs, options.seed);
   i.find_step();
+  return impl;
 }
 
-TrainingLoop::TrainingLoop(const Model& model, Run::Kind kind, const data::Dataset& dataset, const FitOptions& options)
-    : impl_(std::make_unique<Impl>(model, kind, options)) {
-  Impl& i = *impl_;
+std::unique_ptr<TrainingLoop::Impl> TrainingLoop::loop_over(const Model& model, Run::Kind kind, const data::Dataset& dataset,
+                                                            const FitOptions& options) {
+  auto impl = std::make_unique<Impl>(model, kind, options);
+  Impl& i = *impl;
   const auto& body = dynamic_cast<NetworkBody&>(model.body());
   const size_t inputs = body.has_graph() ? model.inputs().size() : 1, outputs = body.has_graph() ? model.outputs().size() : 1;
-  if (options.sample_weight.defined())
-    user_error(name_of(kind), ": sample_weight goes with arrays\n  hint: a third component of the dataset's elements");
-  if (options.validation_split != 0)
-    user_error(name_of(kind), ": validation_split goes with arrays\n  hint: take() and skip(), and validation_data");
+  const auto arrays_only = [&](const char* what, const char* hint) {
+    user_error(name_of(kind), ": ", what, " goes with arrays, the elements of a dataset are batches\n  hint: ", hint);
+  };
+  if (options.batch_size) arrays_only("batch_size", "dataset.batch(…) says how large they are");
+  if (options.sample_weight.given()) arrays_only("sample_weight", "weights are further components of the elements, behind the targets");
+  if (options.validation_split != 0) arrays_only("validation_split", "take() and skip(), and validation_data");
+  i.parts.inputs = inputs;
   if (kind == Run::Kind::Predict) {
-    i.parts = {inputs, 0, 0};
     i.batches = batches_of(dataset, inputs);
   } else {
     i.batches = batches_of(dataset, 0);
     const size_t count = i.batches->specs().size();
-    if (count < inputs + outputs || count > inputs + 2 * outputs)
+    const size_t least = inputs + (i.has_own_step() ? 0 : outputs), weights = count - std::min(count, inputs + outputs);
+    if (count < least || (weights > 1 && weights != outputs))
       user_error(name_of(kind), ": elements of the dataset have ", count, " components, the model takes ", inputs, " inputs and ", outputs,
-                 " targets, and sample weights if there are any");
-    i.parts = {inputs, outputs, count - inputs - outputs};
+                 " targets, and sample weights if there are any: one for all outputs or one for each");
+    i.parts.targets = std::min(count - inputs, outputs);
+    for (size_t k = 0; k < i.parts.targets; ++k) i.target_names.push_back(cat("component ", inputs + k));
+    if (weights > 0)
+      for (size_t k = 0; k < outputs; ++k) i.parts.weights.emplace_back(weights == 1 ? 0 : k);
   }
   i.find_step();
+  return impl;
 }
 
 TrainingLoop::TrainingLoop(TrainingLoop&&) noexcept = default;
@@ -232,14 +364,17 @@ void TrainingLoop::begin_epoch() {
   i.ended = false;
 }
 
-int64_t TrainingLoop::run(int64_t steps, double seconds) {
-  Impl& i = *impl_;
+int64_t TrainingLoop::run(int64_t steps, double seconds, Where where) {
+  return frontend::for_caller(where, [&] { return impl_->run(steps, seconds); });
+}
+
+int64_t TrainingLoop::Impl::run(int64_t steps, double seconds) {
   const bool timed = seconds != std::numeric_limits<double>::infinity();
   const Clock::time_point end =
       timed ? Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds)) : Clock::time_point{};
   int64_t count = 0;
-  while (count < steps && !i.ended && !interrupted()) {
-    if (!i.take_step()) break;
+  while (count < steps && !ended && !interrupted()) {
+    if (!take_step()) break;
     ++count;
     if (timed && Clock::now() >= end) break;
   }
@@ -249,7 +384,7 @@ int64_t TrainingLoop::run(int64_t steps, double seconds) {
 bool TrainingLoop::at_end() const { return impl_->ended; }
 int64_t TrainingLoop::step() const { return impl_->done; }
 std::optional<int64_t> TrainingLoop::steps() const { return impl_->steps(); }
-Logs TrainingLoop::logs() const { return impl_->kind == Run::Kind::Predict ? Logs{} : impl_->training.logs(); }
+Logs TrainingLoop::logs() const { return impl_->step->logs(); }
 std::vector<Tensor> TrainingLoop::take_predictions() { return impl_->collected.take(); }
 
 std::string TrainingLoop::position() const {

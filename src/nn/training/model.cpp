@@ -9,8 +9,8 @@
 #include <tandem/nn/training.hpp>
 #include <tandem/ops.hpp>
 
-#include "base/border.hpp"
 #include "base/text.hpp"
+#include "frontend/apply.hpp"
 #include "nn/network.hpp"
 #include "nn/training/compile_config.hpp"
 #include "nn/training/interrupt.hpp"
@@ -42,6 +42,7 @@ class Runner final : public Run {
   void resume(int64_t at, const std::string& place) override { resumed_ = {at, place}; }
 
   template <class F> void each(F f) {
+    const frontend::UserScope user;
     for (const Callback& c : callbacks_) f(*c);
   }
 
@@ -62,6 +63,7 @@ class Runner final : public Run {
         const int64_t every = c.every_steps();
         const bool by_time = c.every_seconds() > 0 && seconds_since(called[i]) >= c.every_seconds();
         if (!by_time && (every == 0 || step % every != 0)) continue;
+        const frontend::UserScope user;
         c.on_batch_end(*this);
         called[i] = Clock::now();
       }
@@ -119,7 +121,7 @@ History run_fit(const Model& model, const FitOptions& options, TrainingLoop loop
       run.each([&](CallbackBody& c) { c.on_test_begin(run); });
       const Logs measured = run.run_epoch(*validation, Run::Kind::Test);
       run.each([&](CallbackBody& c) { c.on_test_end(run, measured); });
-      for (const auto& [name, value] : measured) logs.emplace_back("val_" + name, value);
+      for (const auto& [name, value] : measured) logs.set("val_" + name, value);
       run.step = loop.step();
       run.steps = loop.steps();
     }
@@ -157,16 +159,30 @@ std::vector<Tensor> run_predict(const Model& model, const FitOptions& options, T
 FitOptions for_validation(const FitOptions& options) {
   FitOptions o = options;
   o.steps_per_epoch = options.validation_steps;
-  o.class_weight.clear();
+  o.class_weight = {};
   return o;
 }
 
 std::optional<TrainingLoop> validation_of(const Model& model, const FitOptions& options) {
   if (!options.validation_data) return {};
   FitOptions o = for_validation(options);
+  o.batch_size = {};
   o.sample_weight = {};
   o.validation_split = 0;
   return TrainingLoop(model, Run::Kind::Test, *options.validation_data, o);
+}
+
+// Options that say something about training only would be ignored in silence.
+void expect_no_fit(const char* what, const FitOptions& o) {
+  const std::pair<const char*, bool> given[] = {{"epochs", o.epochs != 1},
+                                                {"initial_epoch", o.initial_epoch != 0},
+                                                {"validation_split", o.validation_split != 0},
+                                                {"validation_data", o.validation_data.has_value()},
+                                                {"validation_steps", o.validation_steps.has_value()},
+                                                {"class_weight", o.class_weight.given()},
+                                                {"sample_weight", o.sample_weight.given() && what == std::string_view("predict")}};
+  for (const auto& [name, is_given] : given)
+    if (is_given) user_error(what, ": ", name, " is an option of fit", name == std::string_view("sample_weight") ? " and evaluate" : "");
 }
 
 std::vector<std::string> output_names(const Model& model) {
@@ -175,11 +191,15 @@ std::vector<std::string> output_names(const Model& model) {
   return names;
 }
 
-FitOptions for_one_batch(const std::vector<Tensor>& x) {
+// A loop that has run its one batch.
+TrainingLoop one_step(const Model& model, Run::Kind kind, const std::vector<Tensor>& x, const std::vector<Tensor>& y) {
   FitOptions o;
   o.shuffle = false;
   o.batch_size = x.empty() || !x.front().defined() || x.front().rank() == 0 ? 1 : std::max<int64_t>(1, x.front().shape()[0]);
-  return o;
+  TrainingLoop loop(model, kind, x, y, o);
+  loop.begin_epoch();
+  loop.run();
+  return loop;
 }
 
 }  // namespace
@@ -197,7 +217,12 @@ void Model::compile(const CompileOptions& options) const {
 
 bool Model::compiled() const { return training_of(*this).compiled; }
 const CompileOptions& Model::compile_options() const { return compiled_training(*this).options; }
-Config Model::compile_config() const { return nn::compile_config(compile_options(), output_names(*this)); }
+Config Model::compile_config() const {
+  const CompileOptions& o = compile_options();
+  if (o.train_step || o.test_step)
+    user_error("model '", name(), "' has a step of the program's own, which a config cannot hold\n  hint: compile it in the program");
+  return nn::compile_config(o, output_names(*this));
+}
 void Model::compile_from_config(const Config& config) const { compile(compile_options_from(config, output_names(*this))); }
 Optimizer& Model::optimizer() const { return compiled_training(*this).options.optimizer; }
 const std::optional<LossScale>& Model::loss_scale() const { return compiled_training(*this).loss_scale; }
@@ -207,8 +232,8 @@ MetricBody::Better Model::better(const std::string& metric) const {
   return found ? found->better() : metric == "loss" || metric.ends_with("_loss") ? MetricBody::Better::Lower : MetricBody::Better::Unknown;
 }
 
-History Model::fit(const std::vector<Tensor>& x, const std::vector<Tensor>& y, const FitOptions& options) const {
-  return at_border("fit", [&] {
+History Model::fit(const Tensors& x, const Tensors& y, const FitOptions& options, Where where) const {
+  return frontend::for_caller(where, [&] {
     if (options.validation_data && options.validation_split != 0)
       user_error("fit: validation_data and validation_split cannot both be given");
     TrainingLoop loop(*this, Run::Kind::Train, x, y, options);
@@ -218,8 +243,8 @@ History Model::fit(const std::vector<Tensor>& x, const std::vector<Tensor>& y, c
   });
 }
 
-History Model::fit(const data::Dataset& batches, const FitOptions& options) const {
-  return at_border("fit", [&] {
+History Model::fit(const data::Dataset& batches, const FitOptions& options, Where where) const {
+  return frontend::for_caller(where, [&] {
     TrainingLoop loop(*this, Run::Kind::Train, batches, options);
     if (!loop.steps() && batches.cardinality() == data::kInfinite)
       user_error("fit: the dataset has no end\n  hint: steps_per_epoch says how long an epoch is");
@@ -227,42 +252,50 @@ History Model::fit(const data::Dataset& batches, const FitOptions& options) cons
   });
 }
 
-Logs Model::evaluate(const std::vector<Tensor>& x, const std::vector<Tensor>& y, const FitOptions& options) const {
-  return at_border("evaluate", [&] { return run_evaluate(*this, options, TrainingLoop(*this, Run::Kind::Test, x, y, options)); });
-}
-Logs Model::evaluate(const data::Dataset& batches, const FitOptions& options) const {
-  return at_border("evaluate", [&] { return run_evaluate(*this, options, TrainingLoop(*this, Run::Kind::Test, batches, options)); });
-}
-std::vector<Tensor> Model::predict(const std::vector<Tensor>& x, const FitOptions& options) const {
-  return at_border("predict", [&] { return run_predict(*this, options, TrainingLoop(*this, Run::Kind::Predict, x, {}, options)); });
-}
-std::vector<Tensor> Model::predict(const data::Dataset& batches, const FitOptions& options) const {
-  return at_border("predict", [&] { return run_predict(*this, options, TrainingLoop(*this, Run::Kind::Predict, batches, options)); });
+Logs Model::evaluate(const Tensors& x, const Tensors& y, const FitOptions& options, Where where) const {
+  return frontend::for_caller(where, [&] {
+    expect_no_fit("evaluate", options);
+    return run_evaluate(*this, options, TrainingLoop(*this, Run::Kind::Test, x, y, options));
+  });
 }
 
-Logs Model::train_on_batch(const std::vector<Tensor>& x, const std::vector<Tensor>& y) const {
-  return at_border("train_on_batch", [&] {
-    TrainingLoop loop(*this, Run::Kind::Train, x, y, for_one_batch(x));
-    loop.begin_epoch();
-    loop.run();
-    return loop.logs();
+Logs Model::evaluate(const data::Dataset& batches, const FitOptions& options, Where where) const {
+  return frontend::for_caller(where, [&] {
+    expect_no_fit("evaluate", options);
+    return run_evaluate(*this, options, TrainingLoop(*this, Run::Kind::Test, batches, options));
   });
 }
-Logs Model::test_on_batch(const std::vector<Tensor>& x, const std::vector<Tensor>& y) const {
-  return at_border("test_on_batch", [&] {
-    TrainingLoop loop(*this, Run::Kind::Test, x, y, for_one_batch(x));
-    loop.begin_epoch();
-    loop.run();
-    return loop.logs();
+
+std::vector<Tensor> Model::predict(const Tensors& x, const FitOptions& options, Where where) const {
+  return frontend::for_caller(where, [&] {
+    expect_no_fit("predict", options);
+    return run_predict(*this, options, TrainingLoop(*this, Run::Kind::Predict, x, {}, options));
   });
 }
-std::vector<Tensor> Model::predict_on_batch(const std::vector<Tensor>& x) const {
-  return at_border("predict_on_batch", [&] {
-    TrainingLoop loop(*this, Run::Kind::Predict, x, {}, for_one_batch(x));
-    loop.begin_epoch();
-    loop.run();
-    return loop.take_predictions();
+
+Tensor Model::predict(const Tensor& x, const FitOptions& options, Where where) const {
+  return frontend::for_caller(where, [&] {
+    if (network().has_graph() && outputs().size() != 1)
+      user_error("predict: model '", name(), "' gives ", outputs().size(), " outputs\n  hint: predict(std::vector{x}) gives all of them");
+    return predict(Tensors{x}, options).front();
   });
+}
+
+std::vector<Tensor> Model::predict(const data::Dataset& batches, const FitOptions& options, Where where) const {
+  return frontend::for_caller(where, [&] {
+    expect_no_fit("predict", options);
+    return run_predict(*this, options, TrainingLoop(*this, Run::Kind::Predict, batches, options));
+  });
+}
+
+Logs Model::train_on_batch(const Tensors& x, const Tensors& y, Where where) const {
+  return frontend::for_caller(where, [&] { return one_step(*this, Run::Kind::Train, x, y).logs(); });
+}
+Logs Model::test_on_batch(const Tensors& x, const Tensors& y, Where where) const {
+  return frontend::for_caller(where, [&] { return one_step(*this, Run::Kind::Test, x, y).logs(); });
+}
+std::vector<Tensor> Model::predict_on_batch(const Tensors& x, Where where) const {
+  return frontend::for_caller(where, [&] { return one_step(*this, Run::Kind::Predict, x, {}).take_predictions(); });
 }
 
 }  // namespace tandem::nn

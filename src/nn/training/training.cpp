@@ -2,53 +2,20 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
-#include <tandem/ops.hpp>
 #include <tandem/tape.hpp>
 
 #include "base/text.hpp"
+#include "frontend/thread_state.hpp"
 #include "nn/network.hpp"
-#include "nn/ranks.hpp"
 
 namespace tandem::nn {
 namespace {
 
-std::vector<Variable> sum_and_count(const std::string& name) {
-  const auto zero = [&](const char* part) { return Variable(Tensor::scalar(0.f), {.name = cat(name, "_", part), .trainable = false}); };
-  return {zero("total"), zero("count")};
-}
-
-void add_mean(const std::vector<Variable>& sums, const Tensor& value, const Tensor& count) {
-  sums[0].assign_add(value * count);
-  sums[1].assign_add(count);
-}
-double mean_of(const std::vector<Variable>& sums) {
-  const double count = sums[1].value().item<double>();
-  return count == 0 ? 0 : sums[0].value().item<double>() / count;
-}
-
-// Keras's: by the class of each example; 1 for classes that are not named.
-Tensor weights_by_class(const Tensor& y, const std::map<int64_t, double>& class_weight) {
-  const int64_t count = class_weight.rbegin()->first + 1;
-  std::vector<float> table(static_cast<size_t>(count), 1.f);
-  for (const auto& [c, weight] : class_weight) table[static_cast<size_t>(c)] = static_cast<float>(weight);
-  Tensor classes = y;
-  if (y.rank() > 1) classes = y.dims().back().is(1) ? y.squeeze(-1) : y.argmax(-1);
-  if (classes.rank() != 1) user_error("fit: class_weight needs one class an example, targets are ", y.type_str());
-  classes = (is_float(classes.dtype()) ? round(classes) : classes).cast(DType::I64);
-  const Tensor named = logical_and(classes >= 0, classes < count);
-  return where(named, take_clipped(Tensor::from(table), where(named, classes, 0)), 1.f);
-}
-
-// Data of another type than the model's input was made for (bytes of an image) is converted in the step.
-std::vector<Tensor> as_inputs(const Model& model, const std::vector<Tensor>& batch, size_t count) {
-  std::vector<Tensor> x(batch.begin(), batch.begin() + static_cast<ptrdiff_t>(count));
-  const bool known = dynamic_cast<NetworkBody&>(model.body()).has_graph();
-  for (size_t i = 0; i < x.size(); ++i) {
-    const DType wanted = known ? model.inputs()[i].spec().dtype : is_float(x[i].dtype()) ? x[i].dtype() : DType::F32;
-    if (x[i].dtype() != wanted) x[i] = x[i].cast(wanted);
-  }
-  return x;
+Variable zero(const std::string& name) {
+  const frontend::EagerScope eager;  // a step of one's own names what it logs while it is traced
+  return Variable(Tensor::scalar(0.f), {.name = name, .trainable = false});
 }
 
 std::string text_of(const std::vector<Spec>& specs) {
@@ -61,7 +28,27 @@ std::vector<Spec> part(const std::vector<Spec>& specs, size_t first, size_t coun
   return {specs.begin() + static_cast<ptrdiff_t>(first), specs.begin() + static_cast<ptrdiff_t>(first + count)};
 }
 
+// Both together: the classes are the same, what either leaves out may be there.
+void add(std::optional<ClassTargets>& all, const std::optional<ClassTargets>& more) {
+  if (!all) {
+    all = more;
+  } else if (more) {
+    all->classes = std::min(all->classes, more->classes);
+    all->ignored.insert(all->ignored.end(), more->ignored.begin(), more->ignored.end());
+  }
+}
+
 }  // namespace
+
+Tracker::Tracker(const std::string& n) : name(n), total(zero(n + "_total")), count(zero(n + "_count")) {}
+void Tracker::add(const Tensor& value, const Tensor& weight) const {
+  total.assign_add(value * weight);
+  count.assign_add(weight);
+}
+double Tracker::mean() const {
+  const double n = count.value().item<double>();
+  return n == 0 ? 0 : total.value().item<double>() / n;
+}
 
 Training& training_of(const Model& model) {
   auto& body = dynamic_cast<NetworkBody&>(model.body());
@@ -80,12 +67,16 @@ Training& compiled_training(const Model& model) {
 // --- making ready ------------------------------------------------------------------------------------------------------------------------
 
 void Training::prepare(const Model& model, const std::vector<Spec>& inputs, const std::vector<Spec>& targets) {
-  if (prepared_) return;
-  const FlatCallable forward([&](const std::vector<Tensor>& batch) { return model(as_inputs(model, batch, batch.size()), Pass{}); },
+  const auto expect_targets = [&](size_t outputs) {
+    if (targets.size() != outputs)
+      user_error("model '", model.name(), "' has ", outputs, " outputs, there are ", targets.size(), " targets",
+                 outputs > 1 ? "\n  hint: a list with the targets of each output, fit({x}, {y, z})" : "");
+  };
+  if (prepared_) return expect_targets(outputs_.size());
+  const FlatCallable forward([&](const std::vector<Tensor>& batch) { return model(model_inputs(model, batch), Pass{}); },
                              {.name = "forward"});
   const std::vector<Spec> results = forward.result_specs(inputs);
-  if (targets.size() != results.size())
-    user_error("model '", model.name(), "' has ", results.size(), " outputs, there are ", targets.size(), " targets");
+  expect_targets(results.size());
   const std::vector<Loss>& loss = options.loss;
   if (loss.size() > 1 && loss.size() != results.size())
     user_error("compile: ", loss.size(), " losses for ", results.size(), " outputs\n  hint: one for all, or one an output");
@@ -96,15 +87,14 @@ void Training::prepare(const Model& model, const std::vector<Spec>& inputs, cons
   for (size_t i = 0; i < results.size(); ++i) {
     Output o;
     o.name = model.outputs()[i].origin()->layer.name();
+    o.spec = results[i];
     if (!loss.empty()) o.loss = loss[loss.size() == 1 ? 0 : i].resolved(targets[i].dims, results[i].dims);
     if (!options.loss_weights.empty()) o.weight = options.loss_weights[i];
-    if (results.size() > 1 && o.loss) o.tracker = sum_and_count(o.name + "_loss");
+    if (results.size() > 1 && o.loss) o.tracker.emplace(o.name + "_loss");
     outputs_.push_back(std::move(o));
   }
   place(options.metrics, &Output::metrics, targets, results);
   place(options.weighted_metrics, &Output::weighted_metrics, targets, results);
-  loss_ = sum_and_count("loss");
-  name_metrics();
   prepared_ = true;
 }
 
@@ -116,130 +106,136 @@ void Training::place(const std::vector<Metric>& given, std::vector<Metric> Outpu
       if (!m.output().empty() && m.output() != outputs_[i].name) continue;
       // A state of its own for each output.
       const bool again = used && m.output().empty();
-      (outputs_[i].*where).push_back((again ? Metric::deserialize(m.serialize()) : m).resolved(targets[i].dims, results[i].dims));
+      (outputs_[i].*where).push_back((again ? m.again() : m).resolved(targets[i].dims, results[i].dims));
       used = true;
     }
     if (!used) user_error("compile: metric ", m.name(), " is for output '", m.output(), "', which the model does not have");
   }
 }
 
+const Tracker& Training::tracker(const std::string& name) {
+  for (const auto& t : trackers_)
+    if (t->name == name) return *t;
+  return *trackers_.emplace_back(std::make_unique<Tracker>(name));
+}
+
 // Keras's names: with the output's in front when there are several, numbered or "weighted_" when they are taken.
-void Training::name_metrics() {
-  shown_.clear();
+std::vector<Training::Shown> Training::shown_metrics() const {
+  std::vector<Shown> shown;
   std::map<std::string, int> taken;
   const auto show = [&](const std::string& output, const Metric& m, bool is_weighted) {
     const std::string front = outputs_.size() > 1 ? output + "_" : "";
     std::string name = front + m.name();
     if (is_weighted && taken.contains(name)) name = front + "weighted_" + m.name();
     const int count = taken[name]++;
-    shown_.push_back({count == 0 ? name : cat(name, "_", count), [m] { return m.value(); }});
+    shown.push_back({count == 0 ? name : cat(name, "_", count), [m] { return m.value(); }});
   };
-  shown_.push_back({"loss", [sums = loss_] { return mean_of(sums); }});
   for (const Output& o : outputs_)
     for (const Metric& m : o.metrics) show(o.name, m, false);
   for (const Output& o : outputs_)
     for (const Metric& m : o.weighted_metrics) show(o.name, m, true);
-  for (const Output& o : outputs_)
-    if (!o.tracker.empty()) shown_.push_back({o.name + "_loss", [sums = o.tracker] { return mean_of(sums); }});
+  return shown;
 }
 
 // --- the steps ---------------------------------------------------------------------------------------------------------------------------
 
-Tensor Training::measure(const Model& model, const std::vector<Tensor>& batch, const Parts& parts,
-                         const std::map<int64_t, double>& class_weight, bool training, const std::function<void(const Tensor&)>& minimize) {
-  const auto target = [&](size_t i) { return batch[parts.inputs + i]; };
-  const auto weight = [&](size_t i) {
-    if (!class_weight.empty()) return weights_by_class(target(i), class_weight);
-    return parts.weights == 0 ? Tensor() : batch[parts.inputs + parts.targets + (parts.weights == 1 ? 0 : i)];
-  };
-  std::vector<Tensor> extra;
-  const Results r = model.run(as_inputs(model, batch, parts.inputs), Pass{.training = training, .losses = &extra});
-  Tensor total;
-  const auto add = [&](const Tensor& loss) { total = total.defined() ? total + loss : loss; };
-  std::vector<Tensor> losses;
-  for (size_t i = 0; i < outputs_.size(); ++i) {
-    const Output& o = outputs_[i];
-    losses.push_back(o.loss ? o.loss(target(i), r.values[i], weight(i), r.masks[i]) : Tensor());
-    if (!o.loss) continue;
-    if (losses[i].rank() != 0) user_error("compile: loss ", o.loss.name(), " has reduction none, training needs one number");
-    add(o.weight == 1 ? losses[i] : losses[i] * o.weight);
-  }
-  for (const Tensor& loss : model.losses()) add(loss);
-  for (const Tensor& loss : extra) add(loss);
-  if (!total.defined()) user_error("compile: there is no loss\n  hint: compile({.loss = {\"mse\"}})");
-  minimize(total);
+// What a step uses of what was compiled, and so what of it is shown and what its targets must be.
+struct Training::Used {
+  std::vector<std::string> logged;
+  bool losses = false, metrics = false;
+};
 
-  const Tensor count = extent(batch.front().dims().front(), DType::F32);
-  add_mean(loss_, total, count);
+void Training::finish(Compiled& step, const std::vector<Spec>& targets, const Used& used) {
+  for (const std::string& name : used.logged) step.shown.push_back({name, [t = &tracker(name)] { return t->mean(); }});
+  if (used.metrics)
+    for (Shown& s : shown_metrics()) step.shown.push_back(std::move(s));
   for (size_t i = 0; i < outputs_.size(); ++i) {
     const Output& o = outputs_[i];
-    const auto update = [&](const Metric& m, const Tensor& w) {
-      m.update(target(i), r.values[i], m.takes_mask() ? masked_weight(w, r.masks[i], MaskScale::None) : w);
-    };
-    for (const Metric& m : o.metrics) update(m, {});
-    for (const Metric& m : o.weighted_metrics) update(m, weight(i));
-    if (!o.tracker.empty()) add_mean(o.tracker, losses[i], count);
+    std::optional<ClassTargets>& classes = step.classes.emplace_back();
+    if (used.losses) {
+      add(classes, class_targets(o.loss, targets[i], o.spec));
+      if (o.tracker) step.shown.push_back({o.tracker->name, [t = &*o.tracker] { return t->mean(); }});
+    }
+    if (!used.metrics) continue;
+    for (const auto* list : {&o.metrics, &o.weighted_metrics})
+      for (const Metric& m : *list) add(classes, class_targets(m, targets[i], o.spec));
   }
-  return total;
+  std::set<std::string> names;
+  for (const Shown& s : step.shown)
+    if (!names.insert(s.name).second) user_error("compile: two numbers are logged as '", s.name, "'");
 }
 
-const FlatCallable& Training::step(const Model& model, Run::Kind kind, const std::vector<Spec>& specs, const Parts& parts,
-                                   const std::map<int64_t, double>& class_weight) {
+const Training::Compiled& Training::step(const Model& model, Run::Kind kind, const std::vector<Spec>& specs, const Parts& parts) {
   const std::string text = text_of(specs);
   for (const auto& s : steps_)
-    if (s->kind == kind && s->specs == text && s->parts == parts && s->class_weight == class_weight) return s->function;
+    if (s->kind == kind && s->specs == text && s->parts == parts) return *s;
 
-  if (kind != Run::Kind::Predict) prepare(model, part(specs, 0, parts.inputs), part(specs, parts.inputs, parts.targets));
+  const StepFunction own = kind == Run::Kind::Train ? options.train_step : kind == Run::Kind::Test ? options.test_step : nullptr;
+  const std::vector<Spec> targets = part(specs, parts.inputs, parts.targets);
+  const bool uses_compiled = !own || !options.loss.empty() || !options.metrics.empty() || !options.weighted_metrics.empty();
+  if (kind != Run::Kind::Predict && uses_compiled) prepare(model, part(specs, 0, parts.inputs), targets);
+
   // The model holds this training, so the steps must not hold the model: a handle that does not own.
   const auto self = [body = &model.body()] { return Model(Layer(std::shared_ptr<LayerBody>(std::shared_ptr<void>(), body))); };
+  const auto used = std::make_shared<Used>();
   FlatFunction body;
-  switch (kind) {
-    case Run::Kind::Train: {
-      options.optimizer.build(model.trainable_weights());
-      body = [this, self, parts, class_weight](const std::vector<Tensor>& batch) -> std::vector<Tensor> {
-        const Model m = self();
-        Tape tape;
-        measure(m, batch, parts, class_weight, true, [&](const Tensor& loss) {
-          const Tensor scaled = options.optimizer.scaled(loss);
-          const auto update = [&](const std::vector<Tensor>& gradients) {
-            options.optimizer.apply(gradients);
-            m.apply_constraints();
-          };
-          if (loss_scale)
-            loss_scale->apply(tape.gradients(loss_scale->scale(scaled), m.trainable_weights()), update);
-          else
-            update(tape.gradients(scaled, m.trainable_weights()));
-        });
-        return {};
-      };
-      break;
-    }
-    case Run::Kind::Test:
-      body = [this, self, parts, class_weight](const std::vector<Tensor>& batch) -> std::vector<Tensor> {
-        measure(self(), batch, parts, class_weight, false, [](const Tensor&) {});
-        return {};
-      };
-      break;
-    case Run::Kind::Predict:
-      body = [self, parts](const std::vector<Tensor>& batch) {
-        const Model m = self();
-        return m(as_inputs(m, batch, parts.inputs), Pass{});
-      };
-      break;
+  if (kind == Run::Kind::Predict) {
+    body = [self](const std::vector<Tensor>& batch) {
+      const Model m = self();
+      return m(model_inputs(m, batch), Pass{});
+    };
+  } else {
+    const bool training = kind == Run::Kind::Train;
+    if (training && !own) options.optimizer.build(model.trainable_weights());
+    body = [this, self, parts, training, own, used](const std::vector<Tensor>& batch) -> std::vector<Tensor> {
+      const Model m = self();
+      Step::Impl impl(*this, m, parts, training, batch);
+      Step step(impl);
+      if (own) {
+        const frontend::UserScope user;
+        own(step);
+      } else {
+        built_in(step);
+      }
+      *used = {impl.logged, impl.lost, impl.measured};
+      return {};
+    };
   }
   static constexpr const char* kNames[] = {"train_step", "test_step", "predict_step"};
   const FunctionOptions function{
       .name = kNames[static_cast<size_t>(kind)], .specs = specs, .precision = compiled ? precision : model.precision()};
-  steps_.push_back(std::make_unique<Step>(Step{kind, text, parts, class_weight, FlatCallable(std::move(body), function)}));
-  return steps_.back()->function;
+  auto step = std::make_unique<Compiled>(Compiled{kind, text, parts, FlatCallable(std::move(body), function)});
+  if (kind != Run::Kind::Predict) {
+    // What a step of one's own logs is known once it was traced; what it was compiled with has to be known before the first batch.
+    if (own) step->function.result_specs(specs);
+    finish(*step, targets, own ? *used : Used{{"loss"}, true, true});
+  }
+  return *steps_.emplace_back(std::move(step));
+}
+
+void Training::built_in(const Step& step) {
+  std::optional<Tape> tape;
+  if (step.training()) tape.emplace();
+  const std::vector<Tensor> outputs = step.forward();
+  const Tensor loss = step.loss(outputs);
+  if (tape) step.minimize(*tape, loss);
+  step.log("loss", loss);
+  step.measure(outputs);
+}
+
+Logs Training::Compiled::logs() const {
+  Logs logs;
+  for (const Shown& s : shown) logs.set(s.name, s.value());
+  return logs;
 }
 
 // --- metrics -----------------------------------------------------------------------------------------------------------------------------
 
 std::vector<Variable> Training::metric_variables() const {
-  std::vector<Variable> all = loss_;
+  std::vector<Variable> all;
+  for (const auto& t : trackers_) all.insert(all.end(), {t->total, t->count});
   for (const Output& o : outputs_) {
-    all.insert(all.end(), o.tracker.begin(), o.tracker.end());
+    if (o.tracker) all.insert(all.end(), {o.tracker->total, o.tracker->count});
     for (const auto& list : {o.metrics, o.weighted_metrics})
       for (const Metric& m : list)
         for (const Variable& v : m.variables()) all.push_back(v);
@@ -249,12 +245,6 @@ std::vector<Variable> Training::metric_variables() const {
 
 void Training::reset_metrics() const {
   for (const Variable& v : metric_variables()) v.assign(Tensor::zeros(v.shape(), v.dtype()));
-}
-
-Logs Training::logs() const {
-  Logs logs;
-  for (const Shown& s : shown_) logs.emplace_back(s.name, s.value());
-  return logs;
 }
 
 std::optional<Metric> Training::metric(const std::string& name) const {
