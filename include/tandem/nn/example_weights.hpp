@@ -42,7 +42,9 @@ class ClassWeight {
   ClassWeight(std::initializer_list<WeightOfClass::value_type> only) : by_position_{WeightOfClass(only)} {}
   ClassWeight(std::vector<WeightOfClass> by_position) : by_position_(std::move(by_position)) {}  // NOLINT
   ClassWeight(std::map<std::string, WeightOfClass> by_name) : by_name_(std::move(by_name)) {}    // NOLINT
-  ClassWeight(std::initializer_list<std::pair<const std::string, WeightOfClass>> by_name) : by_name_(by_name) {}
+  // A template only so that {} means none and not one of two empty lists.
+  template <class Name = std::string>
+  ClassWeight(std::initializer_list<std::pair<const Name, WeightOfClass>> by_name) : by_name_(by_name) {}
 
   bool given() const { return !by_position_.empty() || !by_name_.empty(); }
   const std::vector<WeightOfClass>& by_position() const { return by_position_; }
