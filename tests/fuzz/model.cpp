@@ -18,7 +18,7 @@ using nn::Config;
 using Entries = std::vector<std::pair<std::string, std::string>>;
 
 void put_number(std::string& to, uint64_t number, int bytes) {
-  for (int i = 0; i < bytes; ++i) to += static_cast<char>(number >> (8 * i));
+  for (int i = 0; i < bytes; ++i) to += static_cast<char>(i < 8 ? number >> (8 * i) : 0);
 }
 
 // An archive of stored entries, in memory.

@@ -33,7 +33,7 @@ void change_digits(std::string& bytes, Random& random) {
 }
 
 void change(std::string& bytes, Random& random) {
-  if (bytes.empty()) bytes = "x";
+  if (bytes.empty()) bytes.push_back('x');
   const size_t at = random.below(bytes.size()), some = 1 + random.below(std::min<size_t>(bytes.size() - at, random.one_in(4) ? 512 : 16));
   switch (random.below(11)) {
     case 0: bytes[at] = static_cast<char>(bytes[at] ^ 1 << random.below(8)); break;

@@ -214,7 +214,7 @@ std::string raw_deflated(const std::string& text) {
 void write_deflated(const fs::path& path, const std::vector<std::pair<std::string, std::string>>& entries) {
   const auto number = [](uint64_t x, int bytes) {
     std::string text;
-    for (int i = 0; i < bytes; ++i) text += static_cast<char>(x >> (8 * i));
+    for (int i = 0; i < bytes; ++i) text += static_cast<char>(i < 8 ? x >> (8 * i) : 0);
     return text;
   };
   std::string all, directory;
