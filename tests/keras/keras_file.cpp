@@ -32,7 +32,7 @@ void run(const std::string& in, const std::string& data_file, const std::string&
   results.at("losses").datasets["0"] = Tensor::from(losses);
   AtomicFile file(results_file);
   const io::Hdf5Image image(results);
-  for (const io::ByteView piece : image.pieces()) file.write(piece);
+  for (const io::ByteView piece : image.pieces()) file.write(io::text_of(piece));
   file.commit();
 }
 
