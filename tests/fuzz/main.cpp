@@ -86,6 +86,9 @@ struct Shared {
   char input[kMostInputBytes] = {};
 };
 
+// Of one process; what it left when it was ended is removed by its parent.
+fs::path folder_of(pid_t process) { return fs::temp_directory_path() / ("tandem_fuzz_" + std::to_string(process)); }
+
 int64_t now_ns() { return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count(); }
 
 size_t resident_bytes(pid_t process) {
@@ -150,7 +153,7 @@ struct Plan {
 
 [[noreturn]] void read_inputs(const Plan& plan, Shared& shared, uint64_t from) {
   shared.base_bytes = resident_bytes(::getpid());
-  const fs::path folder = fs::temp_directory_path() / ("tandem_fuzz_" + std::to_string(::getpid()));
+  const fs::path folder = folder_of(::getpid());
   fs::create_directories(folder);
   for (uint64_t number = from; plan.has(number); ++number) {
     const std::string input = plan.input(number);
@@ -161,13 +164,11 @@ struct Plan {
     shared.started_ns = 0;
     if (!problem.empty()) {
       std::snprintf(shared.text, sizeof shared.text, "%s", problem.c_str());
-      fs::remove_all(folder);
       ::_exit(1);
     }
     shared.done = number + 1;
   }
   shared.finished = true;
-  fs::remove_all(folder);
   ::_exit(0);
 }
 
@@ -189,6 +190,7 @@ class Session {
     for (uint64_t from = 0; !is_over() && failures_ < kMostFailures;) {
       start_child(from);
       watch();
+      fs::remove_all(folder_of(child_));
       from = shared_->done + 1;
     }
     progress('\n');
@@ -305,7 +307,7 @@ Options options_of(int count, char** arguments) {
 }
 
 int run_one(const Format& format, const fs::path& file) {
-  const fs::path folder = fs::temp_directory_path() / ("tandem_fuzz_" + std::to_string(::getpid()));
+  const fs::path folder = folder_of(::getpid());
   fs::create_directories(folder);
   const std::string problem = problem_with(format, read_bytes(file), folder);
   fs::remove_all(folder);

@@ -56,7 +56,8 @@ std::string archive_of(const Entries& entries) {
 
 // What is in an archive; nothing when it is none.
 Entries entries_of(const std::string& archive) {
-  static const fs::path scratch = fs::temp_directory_path() / ("tandem_fuzz_" + std::to_string(::getpid()) + ".zip");
+  const fs::path scratch = fs::temp_directory_path() / ("tandem_fuzz_" + std::to_string(::getpid())) / "scratch.zip";
+  fs::create_directories(scratch.parent_path());
   Entries entries;
   try {
     const io::ZipReader zip(write_bytes(scratch, archive));
