@@ -200,6 +200,7 @@ std::vector<KerasOp> make_table() {
   plain(kNumpy, {{"Tril", "tril"}, {"Triu", "triu"}, {"Diag", "diag"}}, {same("k")});
   plain(kNumpy, {{"Diagonal", "diagonal"}, {"Trace", "trace"}}, {same("offset"), same("axis1"), same("axis2")});
   plain(kNumpy, {{"Take", "take"}, {"TakeAlongAxis", "take_along_axis"}}, {same("axis")});
+  plain(kNumpy, {{"Split", "split"}}, {{"indices_or_sections", "sizes", How::Cuts}, same("axis")});
   plain(kCore, {{"Unstack", "unstack"}}, {ignored("num", nullptr), same("axis")});
   all.push_back({"Concatenate", kNumpy, "concatenate", {same("axis")}, /*takes_list=*/true});
   all.push_back({"Stack", kNumpy, "stack", {same("axis")}, /*takes_list=*/true});
@@ -233,7 +234,42 @@ bool is_whole(const Config& c) { return c.is_number_integer(); }
   user_error(what, " is ", text, ", which is not supported");
 }
 
+// Where parts of these sizes end; none when one of them is what is left.
+std::optional<Config> cuts_of(const Config& sizes) {
+  Config cuts = Config::array();
+  int64_t end = 0;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i].get<int64_t>() < 0) return {};
+    end += sizes[i].get<int64_t>();
+    if (i + 1 < sizes.size()) cuts.push_back(end);
+  }
+  return cuts;
+}
+
 }  // namespace
+
+Dims sizes_from(const KerasOp& op, const Config& cuts, const Dim& extent) {
+  Dims sizes;
+  if (is_whole(cuts)) {
+    const auto parts = cuts.get<int64_t>();
+    if (!extent.is_const()) user_error("an axis of extent ", extent.str(), " cannot be cut into ", parts, " parts before it is known");
+    if (parts < 1 || parts > extent.value() || extent.value() % parts != 0)
+      user_error("an axis of extent ", extent.value(), " cannot be cut into ", parts, " equal parts");
+    sizes.assign(static_cast<size_t>(parts), Dim(extent.value() / parts));
+    return sizes;
+  }
+  const std::string what = cat(op.class_name, ": indices_or_sections");
+  if (!cuts.is_array()) unexpected(what, cuts);
+  int64_t end = 0;
+  for (const Config& c : cuts) {
+    if (!is_whole(c) || c.get<int64_t>() < end) unexpected(what, cuts);
+    sizes.push_back(Dim(c.get<int64_t>() - end));
+    end = c.get<int64_t>();
+  }
+  if (extent.is_const() && end > extent.value()) unexpected(what, cuts);
+  sizes.push_back(Dim(-1));
+  return sizes;
+}
 
 const std::vector<KerasOp>& keras_ops() {
   static const std::vector<KerasOp> all = make_table();
@@ -291,6 +327,7 @@ ir::Attrs attributes_from(const KerasOp& op, const Config& config) {
     const std::string what = cat(op.class_name, ": ", key);
     if (field == op.fields.end()) user_error(op.class_name, ": the config has '", key, "', which this operation does not know");
     if (field->how == How::Fixed && value != field->value && !value.is_null()) unexpected(what, value);
+    if (field->how == How::Cuts) attrs.set(field->attribute, Dims{Dim(-1)});  // one part, until the extent is known
     if (field->how != How::Attribute && field->how != How::List) continue;
     for (const auto& a : row.signature.attributes)
       if (a.name == field->attribute) attrs.set(a.name, attribute_from(a, value, what));
@@ -329,6 +366,7 @@ std::optional<KerasForm> keras_form(const ir::OpDef& row, const ir::Attrs& attrs
           return {};
       } else {
         std::optional<Config> value = config_of(*attrs.find(f.attribute));
+        if (value && f.how == How::Cuts) value = cuts_of(*value);
         if (!value) return {};
         config[f.key] = f.how == How::Attribute && value->is_array() && value->size() == 1 ? (*value)[0] : *value;
       }

@@ -17,6 +17,7 @@ struct KerasField {
   enum class How : uint8_t {
     Attribute,  // one number stands for a list of one
     List,       // an attribute that is always a list
+    Cuts,       // how many equal parts, or where one ends and the next begins; our attribute is the parts' sizes
     Operand,    // a number that our row takes as an operand behind the others
     Fixed,      // only this value
     Ignored,    // says nothing about the numbers; this value is written
@@ -39,6 +40,8 @@ const KerasOp* find_keras_op(const std::string& module, const std::string& class
 // Attributes to and from configs. None: a symbol, which a file cannot hold.
 std::optional<Config> config_of(const ir::Attr& value);
 ir::Attrs attributes_from(const KerasOp& op, const Config& config);  // the row's, completed; UserError for what it does not know
+// The sizes of the parts of an axis with this extent, from a setting of the kind Cuts.
+Dims sizes_from(const KerasOp& op, const Config& cuts, const Dim& extent);
 ir::Attr attribute_from(const ir::Signature::Attribute& attribute, const Config& value, const std::string& what);
 
 // How Keras says this call: the entry, and the settings of its class. None when it cannot, or when its class would mean something else.

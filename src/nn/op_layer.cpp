@@ -108,6 +108,15 @@ class RowLayer final : public OpLayer {
     if (inputs.size() != count) user_error("takes ", count, count == 1 ? " input" : " inputs", ", got ", inputs.size());
   }
 
+  void build(const std::vector<Spec>& inputs) override {
+    if (!keras_) return;
+    for (const KerasField& f : keras_->op->fields) {
+      if (f.how != KerasField::How::Cuts) continue;
+      const int axis = normalize_axis(attrs_.get<int64_t>("axis"), static_cast<int>(inputs[0].dims.size()), "axis");
+      attrs_.set(f.attribute, sizes_from(*keras_->op, keras_->config.value(f.key, Config()), inputs[0].dims[static_cast<size_t>(axis)]));
+    }
+  }
+
   std::vector<Tensor> call(const std::vector<Tensor>& inputs, const Pass&) override {
     std::vector<Operand> operands;
     for (const OpArgument& a : arguments_)
@@ -157,7 +166,7 @@ class RowLayer final : public OpLayer {
   }
 
   const ir::OpDef& row_;
-  const ir::Attrs attrs_;
+  ir::Attrs attrs_;
   const std::vector<OpArgument> arguments_;
   const std::optional<KerasForm> keras_;
 };

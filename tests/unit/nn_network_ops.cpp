@@ -58,8 +58,8 @@ TEST(SymbolOps, Functions) {
   expect_both({a}, cast(a, DType::I32), {x}, cast(x, DType::I32));
   expect_both({a}, expand_dims(a, 1), {x}, expand_dims(x, 1));
   expect_both({a}, moments(a, 1)[1], {x}, moments(x, 1)[1]);
-  expect_both({a}, split(a, {2, 4}, 2)[1], {x}, split(x, {2, 4}, 2)[1]);  // Keras counts sections: this one is written our own way
-  expect_both({a}, matmul(a, a, false, true), {x}, matmul(x, x, false, true));
+  expect_both({a}, split(a, {2, 4}, 2)[1], {x}, split(x, {2, 4}, 2)[1]);
+  expect_both({a}, matmul(a, a, false, true), {x}, matmul(x, x, false, true));  // Keras has no such class: written our own way
   expect_both({a}, one_hot(argmax(a, -1), 6), {x}, one_hot(argmax(x, -1), 6));
 }
 

@@ -157,7 +157,7 @@ def operations():
         ops.cast(x * 10, "int32"), ops.isfinite(x), x[:, 0], x[:, :, 2:5], x[:, ::-1, ::2], x[0], ops.einsum("abc,adc->abd", x, x),
         ops.tensordot(x, table, axes=1), ops.dot(x, table), ops.outer(x[0, 0], x[0, 1]), ops.diagonal(x, axis1=1, axis2=2),
         ops.stop_gradient(x), ops.nan_to_num(x), ops.broadcast_to(x[0, :1], (4, 6)), ops.median(x, axis=1)]
-    results += ops.unstack(x, axis=1)[:1]
+    results += ops.unstack(x, axis=1)[:1] + ops.split(x, 2, axis=1)[:1] + ops.split(x, [1, 4], axis=2)[1:]
     made = Model(x, [ops.cast(r, "float32") for r in results], name="operations")
     return made, floats(4, 4, 6), []
 
