@@ -248,6 +248,11 @@ std::optional<Config> cuts_of(const Config& sizes) {
 
 }  // namespace
 
+void expect_parts(int64_t count) {
+  constexpr int64_t kMost = 65536;
+  if (count > kMost) user_error("an axis is cut into ", count, " parts, at most ", kMost, " are possible");
+}
+
 Dims sizes_from(const KerasOp& op, const Config& cuts, const Dim& extent) {
   Dims sizes;
   if (is_whole(cuts)) {
@@ -255,6 +260,7 @@ Dims sizes_from(const KerasOp& op, const Config& cuts, const Dim& extent) {
     if (!extent.is_const()) user_error("an axis of extent ", extent.str(), " cannot be cut into ", parts, " parts before it is known");
     if (parts < 1 || parts > extent.value() || extent.value() % parts != 0)
       user_error("an axis of extent ", extent.value(), " cannot be cut into ", parts, " equal parts");
+    expect_parts(parts);
     sizes.assign(static_cast<size_t>(parts), Dim(extent.value() / parts));
     return sizes;
   }

@@ -40,6 +40,7 @@ const KerasOp* find_keras_op(const std::string& module, const std::string& class
 // Attributes to and from configs. None: a symbol, which a file cannot hold.
 std::optional<Config> config_of(const ir::Attr& value);
 ir::Attrs attributes_from(const KerasOp& op, const Config& config);  // the row's, completed; UserError for what it does not know
+void expect_parts(int64_t count);  // UserError when an axis would become more results than a file can mean
 // The sizes of the parts of an axis with this extent, from a setting of the kind Cuts.
 Dims sizes_from(const KerasOp& op, const Config& cuts, const Dim& extent);
 ir::Attr attribute_from(const ir::Signature::Attribute& attribute, const Config& value, const std::string& what);

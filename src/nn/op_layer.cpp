@@ -109,6 +109,10 @@ class RowLayer final : public OpLayer {
   }
 
   void build(const std::vector<Spec>& inputs) override {
+    if (row_.name == "unstack" && !inputs.empty()) {
+      const int axis = normalize_axis(attrs_.get<int64_t>("axis"), static_cast<int>(inputs[0].dims.size()), "axis");
+      if (const Dim& extent = inputs[0].dims[static_cast<size_t>(axis)]; extent.is_const()) expect_parts(extent.value());
+    }
     if (!keras_) return;
     for (const KerasField& f : keras_->op->fields) {
       if (f.how != KerasField::How::Cuts) continue;

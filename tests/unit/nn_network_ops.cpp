@@ -115,6 +115,25 @@ TEST(SymbolOps, Errors) {
   EXPECT_EQ(error_of([&] { layer_from_config("Functional", config); }), "Mean: the config has 'axes', which this operation does not know");
 }
 
+TEST(SymbolOps, SplittingIsLimitedByWhatAFileCanMean) {
+  const Symbol huge = Input({1'000'000'000'000}), a = Input({6});
+  EXPECT_NE(error_of([&] { unstack(huge, 1); }).find("is cut into 1000000000000 parts, at most 65536 are possible"), std::string::npos);
+  Config config = Network({a}, {split(a, {2, 4}, 1)[0]}).config();
+  const auto error_with = [&](const Config& cuts, const Config& shape) {
+    config["layers"][1]["config"]["indices_or_sections"] = cuts;
+    config["layers"][0]["config"]["batch_shape"] = shape;
+    return error_of([&] { layer_from_config("Functional", config); });
+  };
+  const Config usual = {nullptr, 6}, large = {nullptr, 1'000'000'000'000};
+  EXPECT_EQ(error_with({2, 3}, usual), "");
+  EXPECT_EQ(error_with(3, usual), "");
+  EXPECT_NE(error_with(4, usual).find("an axis of extent 6 cannot be cut into 4 equal parts"), std::string::npos);
+  EXPECT_NE(error_with({3, 2}, usual).find("Split: indices_or_sections is [3,2], which is not supported"), std::string::npos);
+  EXPECT_NE(error_with({7}, usual).find("which is not supported"), std::string::npos);
+  EXPECT_NE(error_with(1'000'000'000'000, large).find("at most 65536 are possible"), std::string::npos);
+  EXPECT_NE(error_with("x", usual).find("which is not supported"), std::string::npos);
+}
+
 // --- Lambda ------------------------------------------------------------------------------------------------------------------------------
 
 TEST(Lambdas, AreLayers) {
