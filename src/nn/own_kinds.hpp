@@ -50,7 +50,7 @@ template <class Maker> class OwnKinds {
   }
   // The end of a hint for a name that is not known.
   static std::string unknown_hint(const std::string& name, const char* register_function) {
-    return has_package(name) ? std::string("; an own one is made known by ") + register_function : "";
+    return has_package(name) ? std::string("an own one is made known by ") + register_function : "";
   }
 
  private:

@@ -391,7 +391,7 @@ TEST(Saving, OwnLossesMetricsAndSchedules) {
   // A class with a package is not one of Keras's that has the same name.
   const Config other{{"module", nullptr}, {"class_name", "Huber"}, {"config", Config::object()}, {"registered_name", "theirs>Huber"}};
   EXPECT_EQ(error_of([&] { Loss::deserialize(other); }).substr(0, 27), "unknown loss 'theirs>Huber'");
-  EXPECT_NE(error_of([&] { Loss::deserialize(other); }).find("; an own one is made known by register_loss"), std::string::npos);
+  EXPECT_NE(error_of([&] { Loss::deserialize(other); }).find("an own one is made known by register_loss"), std::string::npos);
   EXPECT_EQ(Loss("cubic").name(), "cubic");  // by name, like the others
   // Each output has a metric of its own.
   const Symbol input = Input({3});
