@@ -208,20 +208,20 @@ struct TrainingLoop::Impl {
     const ptrdiff_t step_bytes = static_cast<ptrdiff_t>(target.strides()[0]) * static_cast<ptrdiff_t>(size_of(target.dtype()));
     for (int64_t r = 0; r < (is_dense ? 1 : rows); ++r) {
       const std::byte* labels = data + r * step_bytes;
-      const int64_t bad = ops::first_non_class(labels, target.dtype(), count, expected.classes, expected.ignored);
+      const int64_t bad = tandem::ops::first_non_class(labels, target.dtype(), count, expected.classes, expected.ignored);
       if (bad < count) refuse(labels, target, is_dense ? bad : r * count + bad, bad, output, expected);
     }
   }
   [[noreturn]] void refuse(const void* labels, const Tensor& target, int64_t at, int64_t in_labels, size_t output,
                            const ClassTargets& expected) const {
-    Shape position = ops::position_of(target.shape(), at);
+    Shape position = tandem::ops::position_of(target.shape(), at);
     const std::string place = batches->place(position[0]);
     std::string inside;
     if (element_count(target.shape()) > target.shape()[0]) {
       for (size_t k = 1; k < position.size(); ++k) inside += cat(k == 1 ? " at [" : ",", position[k]);
       inside += "]";
     }
-    const std::string label = ops::label_text(labels, target.dtype(), in_labels);
+    const std::string label = tandem::ops::label_text(labels, target.dtype(), in_labels);
     user_error(name_of(kind), ": ", target_names[output], " is ", label, " in ", place, inside, ", output '",
                training.outputs()[output].name, "' has ", expected.classes, " classes, 0 to ", expected.classes - 1,
                hint_for(label, expected));
