@@ -43,7 +43,7 @@ foreach(row IN LISTS TANDEM_LAYERS)
 endforeach()
 target_link_libraries(tandem_base PUBLIC Threads::Threads)
 
-# Headers that most files include and that never change, read once: an eighth of the time that compiling takes. Ours are not among them, so
+# Headers that most files include and that never change, read once (ADR 0033). Ours are not among them, so
 # that a change to one compiles what uses it and no more.
 set(TANDEM_PRECOMPILED <algorithm> <array> <atomic> <cmath> <condition_variable> <cstdint> <cstring> <functional> <limits> <map>
     <memory> <mutex> <numeric> <optional> <set> <span> <string> <string_view> <thread> <unordered_map> <utility> <variant> <vector>)
