@@ -71,7 +71,12 @@ std::vector<std::string> near_names(std::string_view name, const std::vector<std
     const size_t d = edit_distance(asked, plain(k));
     is_slip |= d <= kSlip;
     if (d <= 1 + asked.size() / 4) by_letters.emplace_back(d, k);
-    if (are_within(words(name), words(k)) || are_within(words(k), words(name))) by_words.emplace_back(d, k);
+    // A name that leaves words out comes before one that has too many.
+    constexpr size_t kFar = 1000;
+    if (are_within(words(name), words(k)))
+      by_words.emplace_back(d, k);
+    else if (are_within(words(k), words(name)))
+      by_words.emplace_back(d + kFar, k);
   }
   auto& near = is_slip || by_words.empty() ? by_letters : by_words;
   std::stable_sort(near.begin(), near.end(), [](const auto& a, const auto& b) { return a.first < b.first; });

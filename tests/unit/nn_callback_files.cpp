@@ -4,6 +4,8 @@
 #include <tandem/nn/layers/core.hpp>
 #include <tandem/nn/model.hpp>
 
+#include <source_location>
+
 #include "io_support.hpp"
 
 namespace tandem::nn {
@@ -17,6 +19,8 @@ Model compiled_model() {
   return model;
 }
 
+constexpr auto kFit = std::source_location::current().line() + 4;
+const std::string kLine = "\n  at nn_callback_files.cpp:" + std::to_string(kFit);
 std::string error_of_fit(const Callback& callback) {
   const Tensor x = Tensor::ones({4, 2}), y = Tensor::ones({4, 1});
   return error_of([&] { compiled_model().fit({x}, {y}, {.batch_size = 2, .epochs = 2, .callbacks = {callback}, .verbose = 0}); });
@@ -27,9 +31,9 @@ TEST(CallbackFiles, FoldersThatCannotBeMade) {
   const TemporaryFolder folder;
   write_file(folder / "file", io::bytes_of("in the way"));
   const fs::path below = folder / "file/checkpoints";
-  EXPECT_TRUE(error_of_fit(ModelCheckpoint(below / "m.keras")).starts_with("fit: filesystem error: "));
+  EXPECT_TRUE(error_of_fit(ModelCheckpoint(below / "m.keras")).starts_with("tandem: filesystem error: "));
   EXPECT_NE(error_of_fit(BackupAndRestore(below)), "no error");
-  EXPECT_EQ(error_of_fit(CSVLogger(below / "log.csv")), "CSVLogger: cannot write " + (below / "log.csv").string());
+  EXPECT_EQ(error_of_fit(CSVLogger(below / "log.csv")), "CSVLogger: cannot write " + (below / "log.csv").string() + kLine);
   EXPECT_EQ(error_of([&] { compiled_model().save(below / "m.keras"); }),
             "cannot write " + (below / "m.keras").string() + ": Not a directory");
   EXPECT_NE(error_of([&] { Model::load(below / "m.keras"); }), "no error");
@@ -47,7 +51,7 @@ TEST(CallbackFiles, BackupsThatAreDamaged) {
     write_file(metadata, io::bytes_of(text));
     return error_of_fit(BackupAndRestore(backup));
   };
-  const std::string is_damaged = "BackupAndRestore: " + metadata.string() + " is damaged\n  hint: delete it to begin anew";
+  const std::string is_damaged = "BackupAndRestore: " + metadata.string() + " is damaged" + kLine + "\n  hint: delete it to begin anew";
   std::string text(io::text_of(good));
   const size_t at = text.find("\"epoch\":2");
   ASSERT_NE(at, std::string::npos) << text;
@@ -60,7 +64,7 @@ TEST(CallbackFiles, BackupsThatAreDamaged) {
   EXPECT_EQ(error_with(""), is_damaged);
   fs::remove(metadata);
   ASSERT_EQ(::mkfifo(metadata.c_str(), 0600), 0);
-  EXPECT_EQ(error_of_fit(BackupAndRestore(backup)), "cannot read " + metadata.string() + ": not a regular file");
+  EXPECT_EQ(error_of_fit(BackupAndRestore(backup)), "cannot read " + metadata.string() + ": not a regular file" + kLine);
 }
 
 }  // namespace
