@@ -13,17 +13,10 @@ constexpr LruLimits kEagerLimits{2048, 2048};
 constexpr LruLimits kCompiledLimits{256, size_t{1} << 18};
 constexpr size_t kFrontEntries = 256;  // power of two
 
-size_t mix(size_t h, uint64_t x) { return (h ^ x) * 0x9e3779b97f4a7c15ULL ^ (h >> 29); }
-
 size_t signature_hash(const ir::OpDef& op, const ir::Attrs& attrs, TensorRefs inputs) {
   size_t h = static_cast<size_t>(op.id) + 1;
-  if (!attrs.entries().empty()) h = mix(h, attrs.hash());
-  for (const TensorRef* t : inputs) {
-    const codegen::Operand& o = t->layout;
-    h = mix(h, static_cast<uint64_t>(o.dtype) << 8 | static_cast<uint64_t>(o.shape.rank()));
-    for (size_t i = 0; i < o.shape.size(); ++i) h = mix(mix(h, static_cast<uint64_t>(o.shape[i])), static_cast<uint64_t>(o.strides[i]));
-  }
-  return h;
+  if (!attrs.entries().empty()) h = ir::hash_combine(h, attrs.hash());
+  return layouts_hash(h, inputs);
 }
 
 std::atomic<uint64_t> engines{0};
@@ -75,15 +68,6 @@ ir::Graph Engine::passed(const ir::Graph& graph, Precision precision) const {
   return passes::run_pipeline(ops::table(), graph, [this](const ir::OpCall& call) { return memory_.device().keeps(call); }, precision);
 }
 
-std::shared_ptr<Executable> Engine::executable(const ir::Graph& graph, Precision precision, const std::vector<int32_t>& donations) {
-  auto made = std::make_shared<Executable>(passed(graph, precision), memory_, donations);
-  std::lock_guard lock(mutex_);
-  // Swept when it would grow: each sweep is paid for by the entries that came since.
-  if (executables_.size() == executables_.capacity()) std::erase_if(executables_, [](const auto& e) { return e.expired(); });
-  executables_.push_back(made);
-  return made;
-}
-
 std::shared_ptr<Executable> Engine::compile(const ir::Graph& graph, const std::vector<int32_t>& donations, Precision precision) {
   const size_t h = hash(graph);
   {
@@ -92,9 +76,12 @@ std::shared_ptr<Executable> Engine::compile(const ir::Graph& graph, const std::v
         compiled_.find(h, [&](const Compiled& c) { return c.donations == donations && c.precision == precision && c.graph == graph; });
     if (found) return found->executable;
   }
-  auto made = executable(graph, precision, donations);
+  auto made = std::make_shared<Executable>(passed(graph, precision), memory_, donations);
   const size_t weight = graph.nodes.size() + made->graph().nodes.size();
   std::lock_guard lock(mutex_);
+  // Swept when it would grow: each sweep is paid for by the entries that came since.
+  if (executables_.size() == executables_.capacity()) std::erase_if(executables_, [](const auto& e) { return e.expired(); });
+  executables_.push_back(made);
   compiled_.add(h, weight, {graph, donations, precision, made});
   return made;
 }

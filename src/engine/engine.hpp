@@ -28,6 +28,17 @@ struct TensorRef {
 // Inputs are passed by address: copying a TensorRef touches a shared counter, which an eager op cannot afford.
 using TensorRefs = std::span<const TensorRef* const>;
 
+// Of types, extents and strides. Every eager op asks for it.
+inline size_t layouts_hash(size_t h, TensorRefs inputs) {
+  for (const TensorRef* t : inputs) {
+    const codegen::Operand& o = t->layout;
+    h = ir::hash_combine(h, static_cast<size_t>(o.dtype) << 8 | o.shape.size());
+    for (size_t i = 0; i < o.shape.size(); ++i)
+      h = ir::hash_combine(ir::hash_combine(h, static_cast<size_t>(o.shape[i])), static_cast<size_t>(o.strides[i]));
+  }
+  return h;
+}
+
 // One plan, ready to run any number of times, also from several threads at once.
 class Bound {
  public:
@@ -87,7 +98,6 @@ class Engine {
 
  private:
   ir::Graph passed(const ir::Graph& graph, Precision precision) const;  // through the pipeline, for this device
-  std::shared_ptr<Executable> executable(const ir::Graph& graph, Precision precision, const std::vector<int32_t>& donations);
   struct EagerEntry;
   struct Front;
   std::shared_ptr<EagerEntry> eager_entry(size_t hash, const ir::OpDef& op, const ir::Attrs& attrs, TensorRefs inputs);

@@ -21,15 +21,6 @@ bool same_layouts(const plan::Plan& p, TensorRefs inputs) {
   return true;
 }
 
-size_t layouts_hash(TensorRefs inputs) {
-  size_t h = inputs.size();
-  for (const TensorRef* t : inputs) {
-    for (const int64_t extent : t->layout.shape) h = ir::hash_combine(h, static_cast<size_t>(extent));
-    for (const int64_t stride : t->layout.strides) h = ir::hash_combine(h, static_cast<size_t>(stride));
-  }
-  return h;
-}
-
 bool verify_plans() {
 #ifdef NDEBUG
   return env::get_flag("TANDEM_VERIFY");
@@ -109,7 +100,7 @@ std::shared_ptr<Bound> Executable::bind(TensorRefs inputs) {
     std::lock_guard lock(mutex_);
     if (const auto* last = bound_.newest(); last && same_layouts((*last)->plan(), inputs)) return *last;
   }
-  const size_t hash = layouts_hash(inputs);
+  const size_t hash = layouts_hash(inputs.size(), inputs);
   if (auto found = find(hash, inputs)) return found;
   std::lock_guard planning(planning_);
   if (auto found = find(hash, inputs)) return found;  // another thread has made it meanwhile

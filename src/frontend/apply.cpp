@@ -163,8 +163,46 @@ std::vector<Tensor> run_eager(const ir::OpDef& op, std::span<const Tensor> opera
   return results;
 }
 
+bool shares_type(const ir::OpDef& op, size_t i) { return operand_at(op, i).type <= OperandClass::Boolean; }
+
+// Strict: the first tensor's type is T; another tensor must have it, and a bare number must fit into it.
+void check_strict(const ir::OpDef& op, std::span<const PromotionType> types) {
+  const PromotionType* first = nullptr;
+  size_t first_at = 0;
+  for (size_t i = 0; i < types.size(); ++i) {
+    if (types[i].weak || !shares_type(op, i)) continue;
+    if (first && first->dtype != types[i].dtype)
+      user_error(op.name, ": operand '", operand_at(op, i).name, "' is ", name(types[i].dtype), ", but '", operand_at(op, first_at).name,
+                 "' is ", name(first->dtype), "\n  hint: cast() one of them");
+    if (!first) first = &types[i], first_at = i;
+  }
+  if (!first) return;
+  for (size_t i = 0; i < types.size(); ++i)
+    if (types[i].weak && shares_type(op, i) && is_float(types[i].dtype) && !is_float(first->dtype))
+      user_error(op.name, ": a floating number for operand '", operand_at(op, i).name, "', but '", operand_at(op, first_at).name, "' is ",
+                 name(first->dtype), "\n  hint: cast() the tensor");
+}
+
+// Keras: different types meet in 32 bits at most.
+void narrow(const ir::OpDef& op, std::span<const PromotionType> types, std::vector<DType>& wanted) {
+  const auto differs = [&](size_t i) { return shares_type(op, i) && (types[i].weak || types[i].dtype != wanted[i]); };
+  for (size_t i = 0; i < types.size(); ++i) {
+    if (!differs(i)) continue;
+    for (size_t k = 0; k < types.size(); ++k) {
+      if (!shares_type(op, k)) continue;
+      if (types[i].weak && !types[k].weak && types[k].dtype == wanted[k]) return;  // a bare number does not narrow a tensor of that type
+    }
+    for (size_t k = 0; k < types.size(); ++k) {
+      if (!shares_type(op, k)) continue;
+      DType& t = wanted[k];
+      t = t == DType::F64 ? DType::F32 : t == DType::I64 ? DType::I32 : t == DType::U64 ? DType::U32 : t;
+    }
+    return;
+  }
+}
+
 // Operands as tensors of their final types: numbers and conversions become tensors too.
-std::vector<Tensor> resolved(const ir::OpDef& op, std::span<const Operand* const> in, Location where) {
+std::vector<Tensor> resolved(const ir::OpDef& op, std::span<const Operand* const> in, Location where, Promotion promotion) {
   std::vector<Tensor> tensors;
   std::vector<PromotionType> types;
   for (size_t i = 0; i < in.size(); ++i) {
@@ -187,7 +225,9 @@ std::vector<Tensor> resolved(const ir::OpDef& op, std::span<const Operand* const
     t = o.kind() == Operand::Kind::Tensor ? o.tensor() : read_variable(o.variable());
     types.push_back({dtype_of(t), false});
   }
-  const std::vector<DType> wanted = ops::promote_operands(op, types);
+  if (promotion == Promotion::Strict) check_strict(op, types);
+  std::vector<DType> wanted = ops::promote_operands(op, types);
+  if (promotion == Promotion::Keras) narrow(op, types, wanted);
   for (size_t i = 0; i < tensors.size(); ++i)
     tensors[i] = in[i]->is_number() ? number(*in[i], wanted[i], op.name) : cast_to(tensors[i], wanted[i], where);
   return tensors;
@@ -257,7 +297,7 @@ std::vector<Tensor> call_final(const ir::OpDef& op, std::span<const Tensor> oper
   return results;
 }
 
-Tensor call(const ir::OpDef& op, std::span<const Operand* const> operands, const ir::Attrs& attrs, Location where) {
+Tensor call(const ir::OpDef& op, std::span<const Operand* const> operands, const ir::Attrs& attrs, Location where, Promotion promotion) {
   try {
     if (!thread_state.tracer && !thread_state.tape) [[likely]] {
       Few few;
@@ -265,16 +305,17 @@ Tensor call(const ir::OpDef& op, std::span<const Operand* const> operands, const
         return run_few(op, attrs, few);
     }
     if (!where) where = location_of(operands);
-    return std::move(call_final(op, resolved(op, operands, where), attrs, where).front());
+    return std::move(call_final(op, resolved(op, operands, where, promotion), attrs, where).front());
   } catch (...) {
     rethrow_at(where ? where : location_of(operands));
   }
 }
 
-std::vector<Tensor> call_all(const ir::OpDef& op, std::span<const Operand* const> operands, const ir::Attrs& attrs, Location where) {
+std::vector<Tensor> call_all(const ir::OpDef& op, std::span<const Operand* const> operands, const ir::Attrs& attrs, Location where,
+                             Promotion promotion) {
   if (!where) where = location_of(operands);
   try {
-    return call_final(op, resolved(op, operands, where), attrs, where);
+    return call_final(op, resolved(op, operands, where, promotion), attrs, where);
   } catch (...) {
     rethrow_at(where);
   }

@@ -17,14 +17,21 @@ namespace tandem::frontend {
 const ir::OpDef& row(std::string_view name);  // looked up once by each caller
 const ir::Attrs& no_attrs();
 
+// Which element type the operands of a call get that share one (ops/promote.hpp).
+//   Native  NumPy's way: the least type that holds all of them
+//   Keras   the same, but types that differ never meet in 64 bits
+//   Strict  TensorFlow's way: tensors are of one type already, and bare numbers take it
+enum class Promotion : uint8_t { Native, Keras, Strict };
+
 // The first result; the lean way for ops with one.
-Tensor call(const ir::OpDef& op, std::span<const Operand* const> operands, const ir::Attrs& attrs = no_attrs(), Location where = {});
+Tensor call(const ir::OpDef& op, std::span<const Operand* const> operands, const ir::Attrs& attrs = no_attrs(), Location where = {},
+            Promotion promotion = Promotion::Native);
 inline Tensor call(const ir::OpDef& op, std::initializer_list<const Operand*> operands, const ir::Attrs& attrs = no_attrs(),
                    Location where = {}) {
   return call(op, std::span<const Operand* const>(operands.begin(), operands.size()), attrs, where);
 }
 std::vector<Tensor> call_all(const ir::OpDef& op, std::span<const Operand* const> operands, const ir::Attrs& attrs = no_attrs(),
-                             Location where = {});
+                             Location where = {}, Promotion promotion = Promotion::Native);
 
 // The same on tensors whose types are already final.
 std::vector<Tensor> call_final(const ir::OpDef& op, std::span<const Tensor> operands, const ir::Attrs& attrs, Location where);

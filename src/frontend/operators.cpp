@@ -1,5 +1,6 @@
 // Operators and members: ops under the names that C++ gives them.
 #include "frontend/apply.hpp"
+#include "frontend/operator_list.hpp"
 #include "frontend/tensor_impl.hpp"
 
 namespace tandem {
@@ -28,20 +29,9 @@ Tensor reduced(const ir::OpDef& op, const Tensor& x, const IntList& axis, bool k
     static const ir::OpDef& op = row(name);                    \
     return call(op, {&x, &y});                                 \
   }
-TANDEM_BINARY(+, "add")
-TANDEM_BINARY(-, "subtract")
-TANDEM_BINARY(*, "multiply")
-TANDEM_BINARY(/, "divide")
-TANDEM_BINARY(%, "remainder")
+TANDEM_BINARY_OPERATORS(TANDEM_BINARY)
 TANDEM_BINARY(==, "equal")
 TANDEM_BINARY(!=, "not_equal")
-TANDEM_BINARY(<, "less")
-TANDEM_BINARY(<=, "less_equal")
-TANDEM_BINARY(>, "greater")
-TANDEM_BINARY(>=, "greater_equal")
-TANDEM_BINARY(&, "bitwise_and")
-TANDEM_BINARY(|, "bitwise_or")
-TANDEM_BINARY(^, "bitwise_xor")
 #undef TANDEM_BINARY
 
 #define TANDEM_UNARY(symbol, name)           \
@@ -49,9 +39,7 @@ TANDEM_BINARY(^, "bitwise_xor")
     static const ir::OpDef& op = row(name);  \
     return call(op, {&x});                   \
   }
-TANDEM_UNARY(-, "negative")
-TANDEM_UNARY(!, "logical_not")
-TANDEM_UNARY(~, "bitwise_not")
+TANDEM_UNARY_OPERATORS(TANDEM_UNARY)
 #undef TANDEM_UNARY
 
 Tensor& Tensor::operator+=(const Operand& y) { return *this = Operand(*this, y.where()) + y; }

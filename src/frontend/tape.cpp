@@ -57,6 +57,24 @@ void TapeImpl::stop() {
   first();
 }
 
+void TapeImpl::resume(const std::shared_ptr<TapeImpl>& tape) {
+  if (tape->tracer_ != present_tracer()) user_error("resume: the tape belongs to another trace than the present one");
+  first();
+  if (!tape->stopped_.exchange(false, std::memory_order_acq_rel)) return;
+  tape->self_ = tape;
+  tape->outer_ = thread_state.tape;
+  thread_state.tape = tape.get();
+}
+
+void TapeImpl::reset() {
+  entries_.clear();
+  watched_.clear();
+  followed_.clear();
+  variables_.clear();
+  read_.clear();
+  used_ = false;
+}
+
 TapeImpl* TapeImpl::first() {
   for (TapeImpl** at = &thread_state.tape; *at;) {
     if (!(*at)->stopped_.load(std::memory_order_acquire)) {
@@ -85,6 +103,7 @@ void TapeImpl::watch(const Tensor& t) {
 void TapeImpl::watch(const Variable& v, const Tensor& value) {
   watch(value);
   std::vector<Tensor>& values = variables_[v.impl()->id];
+  if (values.empty()) read_.push_back(v);
   if (std::ranges::none_of(values, [&](const Tensor& t) { return t.impl() == value.impl(); })) values.push_back(value);
 }
 
@@ -204,6 +223,11 @@ std::vector<Tensor> Tape::gradients(const std::vector<Tensor>& targets, const So
 Tensor Tape::gradient(const Tensor& target, const Source& source, const GradientOptions& options, Where where) {
   return gradients(std::vector<Tensor>{target}, Sources{source}, options, where).front();
 }
+
+void Tape::stop() { impl_->stop(); }
+void Tape::resume() { TapeImpl::resume(impl_); }
+void Tape::reset() { impl_->reset(); }
+std::vector<Variable> Tape::watched_variables() const { return impl_->watched_variables(); }
 
 Tape::Pause::Pause(const Tape& tape) : impl_(tape.impl_) { ++impl_->paused; }
 Tape::Pause::~Pause() { --impl_->paused; }

@@ -49,6 +49,9 @@ class TapeImpl {
   static void watch_read(const Variable& v, const Tensor& value);
   static bool any_records();
   void stop();
+  static void resume(const std::shared_ptr<TapeImpl>& tape);
+  void reset();
+  const std::vector<Variable>& watched_variables() const { return read_; }
 
   int paused = 0;
 
@@ -71,6 +74,7 @@ class TapeImpl {
   std::vector<Tensor> watched_;                                  // keeps their addresses theirs
   std::unordered_set<const TensorImpl*> followed_;               // watched or computed from something watched
   std::unordered_map<uint64_t, std::vector<Tensor>> variables_;  // by a variable's id: the values that were read
+  std::vector<Variable> read_;                                   // those variables, in the order of their first reading
 };
 
 }  // namespace tandem::frontend

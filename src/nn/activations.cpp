@@ -24,7 +24,7 @@ template <> const char* NamedTable<ActivationKind>::what() { return "activation"
 template <> const char* NamedTable<ActivationKind>::module() { return "keras.activations"; }
 template <> bool NamedTable<ActivationKind>::by_name_only() { return true; }
 template <> const std::vector<NamedEntry<ActivationKind>>& NamedTable<ActivationKind>::entries() {
-  static const std::vector<NamedEntry<ActivationKind>> all = {
+  static const auto& all = *new std::vector<NamedEntry<ActivationKind>>{
       entry("linear", [](const Tensor& x) { return x; }),
       TANDEM_SAME_NAME(relu),
       TANDEM_SAME_NAME(relu6),

@@ -166,7 +166,7 @@ template <> const char* NamedTable<InitializerKind>::module() { return "keras.in
 template <> bool NamedTable<InitializerKind>::by_name_only() { return false; }
 template <> const std::vector<NamedEntry<InitializerKind>>& NamedTable<InitializerKind>::entries() {
   using namespace initializers;
-  static const std::vector<NamedEntry<InitializerKind>> all = {
+  static const auto& all = *new std::vector<NamedEntry<InitializerKind>>{
       {"Zeros", {"zero"}, [](const Config&) { return Zeros(); }},
       {"Ones", {"one"}, [](const Config&) { return Ones(); }},
       {"Constant", {}, [](const Config& c) { return Constant(Reader("Constant", c).get("value", 0.0)); }},

@@ -278,7 +278,7 @@ Dims sizes_from(const KerasOp& op, const Config& cuts, const Dim& extent) {
 }
 
 const std::vector<KerasOp>& keras_ops() {
-  static const std::vector<KerasOp> all = make_table();
+  static const auto& all = *new std::vector<KerasOp>(make_table());
   return all;
 }
 

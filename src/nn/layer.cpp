@@ -21,7 +21,7 @@ namespace {
 // "dense", "dense_1", …: Keras's names of layers that are given none.
 std::string next_name(const std::string& class_name) {
   static std::mutex mutex;
-  static std::map<std::string, int> counts;
+  static auto& counts = *new std::map<std::string, int>;
   std::lock_guard guard(mutex);
   const std::string base = snake_case(class_name);
   const int count = counts[base]++;

@@ -103,17 +103,17 @@ Tensor tversky(const Tensor& y, const Tensor& p, const Config& c) {
          both / (both + sum((1 - p) * y, axis) * c["alpha"].get<double>() + sum(p * (1 - y), axis) * c["beta"].get<double>() + kEpsilon);
 }
 
-const std::vector<LossKind>& kinds() {
-  static const Config none = Config::object(), axis{{"axis", -1}}, no_axis{{"axis", nullptr}};
-  static const Config crossentropy{{"from_logits", false}, {"label_smoothing", 0.0}, {"axis", -1}};
-  static const Config sparse{{"from_logits", false}, {"ignore_class", nullptr}};
-  static const Config focal{{"from_logits", false}, {"label_smoothing", 0.0}, {"axis", -1}, {"alpha", 0.25}, {"gamma", 2.0}};
-  static const Config binary_focal = [] {
+std::vector<LossKind> make_kinds() {
+  const Config none = Config::object(), axis{{"axis", -1}}, no_axis{{"axis", nullptr}};
+  const Config crossentropy{{"from_logits", false}, {"label_smoothing", 0.0}, {"axis", -1}};
+  const Config sparse{{"from_logits", false}, {"ignore_class", nullptr}};
+  const Config focal{{"from_logits", false}, {"label_smoothing", 0.0}, {"axis", -1}, {"alpha", 0.25}, {"gamma", 2.0}};
+  const Config binary_focal = [&] {
     Config c = focal;
     c["apply_class_balancing"] = false;
     return c;
   }();
-  static const std::vector<LossKind> table{
+  return {
       {"MeanSquaredError", "mean_squared_error", {"mse", "MSE"}, none, squared_error},
       {"MeanAbsoluteError", "mean_absolute_error", {"mae", "MAE"}, none, absolute_error},
       {"MeanAbsolutePercentageError", "mean_absolute_percentage_error", {"mape", "MAPE"}, none, percentage_error},
@@ -142,7 +142,11 @@ const std::vector<LossKind>& kinds() {
        Targets::Own,
        /*counts_zeros=*/false},
   };
-  return table;
+}
+
+const std::vector<LossKind>& kinds() {
+  static const auto& all = *new std::vector<LossKind>(make_kinds());  // never destroyed: models may end after it
+  return all;
 }
 
 constexpr std::pair<Reduction, const char*> kReductions[] = {{Reduction::SumOverBatchSize, "sum_over_batch_size"},
@@ -168,7 +172,7 @@ Reduction reduction_of(const Config& text) {
 bool is_crossentropy(const std::string& name) { return name == "crossentropy" || name == "ce"; }
 
 OwnKinds<LossMaker>& own_losses() {
-  static OwnKinds<LossMaker> all;
+  static auto& all = *new OwnKinds<LossMaker>;
   return all;
 }
 

@@ -15,8 +15,8 @@ namespace tandem::nn {
 namespace {
 
 const std::vector<MetricKind>& kinds() {
-  static const std::vector<MetricKind> all = [] {
-    std::vector<MetricKind> list;
+  static const auto& all = []() -> const std::vector<MetricKind>& {
+    auto& list = *new std::vector<MetricKind>;  // never destroyed: models may end after it
     for (auto part : {mean_metric_kinds(), confusion_metric_kinds(), other_metric_kinds()})
       list.insert(list.end(), part.begin(), part.end());
     return list;
@@ -25,7 +25,7 @@ const std::vector<MetricKind>& kinds() {
 }
 
 OwnKinds<MetricMaker>& own_metrics() {
-  static OwnKinds<MetricMaker> all;
+  static auto& all = *new OwnKinds<MetricMaker>;
   return all;
 }
 

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "frontend/apply.hpp"
+#include "frontend/operator_list.hpp"
 #include "nn/fields.hpp"
 #include "nn/keras_ops.hpp"
 #include "nn/names.hpp"
@@ -431,22 +432,12 @@ Symbol Symbol::operator()(const Index& a, const Index& b, const Index& c, const 
 namespace ops {
 #define TANDEM_BINARY(symbol, name) \
   Symbol operator symbol(const SymbolOperand& x, const SymbolOperand& y) { return call_op(name, {&x, &y}, {}).at(0); }
-TANDEM_BINARY(+, "add")
-TANDEM_BINARY(-, "subtract")
-TANDEM_BINARY(*, "multiply")
-TANDEM_BINARY(/, "divide")
-TANDEM_BINARY(%, "remainder")
-TANDEM_BINARY(<, "less")
-TANDEM_BINARY(<=, "less_equal")
-TANDEM_BINARY(>, "greater")
-TANDEM_BINARY(>=, "greater_equal")
-TANDEM_BINARY(&, "bitwise_and")
-TANDEM_BINARY(|, "bitwise_or")
-TANDEM_BINARY(^, "bitwise_xor")
+TANDEM_BINARY_OPERATORS(TANDEM_BINARY)
 #undef TANDEM_BINARY
-Symbol operator-(const SymbolOperand& x) { return call_op("negative", {&x}, {}).at(0); }
-Symbol operator!(const SymbolOperand& x) { return call_op("logical_not", {&x}, {}).at(0); }
-Symbol operator~(const SymbolOperand& x) { return call_op("bitwise_not", {&x}, {}).at(0); }
+#define TANDEM_UNARY(symbol, name) \
+  Symbol operator symbol(const SymbolOperand& x) { return call_op(name, {&x}, {}).at(0); }
+TANDEM_UNARY_OPERATORS(TANDEM_UNARY)
+#undef TANDEM_UNARY
 }  // namespace ops
 
 }  // namespace tandem::nn

@@ -24,7 +24,7 @@ struct Entry {
   bool is_own = false;  // one of Keras's, and not a program's
 };
 std::map<std::string, Entry>& makers() {  // by class name, or "package>Class"
-  static std::map<std::string, Entry> all;
+  static auto& all = *new std::map<std::string, Entry>;
   return all;
 }
 

@@ -97,7 +97,7 @@ template <> const char* NamedTable<RegularizerKind>::module() { return "keras.re
 template <> bool NamedTable<RegularizerKind>::by_name_only() { return false; }
 template <> const std::vector<NamedEntry<RegularizerKind>>& NamedTable<RegularizerKind>::entries() {
   using namespace regularizers;
-  static const std::vector<NamedEntry<RegularizerKind>> all = {
+  static const auto& all = *new std::vector<NamedEntry<RegularizerKind>>{
       {"L1",
        {},
        [](const Config& c) {
@@ -134,7 +134,7 @@ template <> const char* NamedTable<ConstraintKind>::module() { return "keras.con
 template <> bool NamedTable<ConstraintKind>::by_name_only() { return false; }
 template <> const std::vector<NamedEntry<ConstraintKind>>& NamedTable<ConstraintKind>::entries() {
   using namespace constraints;
-  static const std::vector<NamedEntry<ConstraintKind>> all = {
+  static const auto& all = *new std::vector<NamedEntry<ConstraintKind>>{
       {"MaxNorm",
        {},
        [](const Config& c) {

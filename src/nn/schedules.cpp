@@ -91,7 +91,7 @@ struct Kind {
 };
 
 const std::vector<Kind>& kinds() {
-  static const std::vector<Kind> table{
+  static const auto& table = *new std::vector<Kind>{
       {"ExponentialDecay",
        Config{{"initial_learning_rate", nullptr},
               {"decay_steps", nullptr},
@@ -136,7 +136,7 @@ const std::vector<Kind>& kinds() {
 }
 
 OwnKinds<ScheduleMaker>& own_schedules() {
-  static OwnKinds<ScheduleMaker> all;
+  static auto& all = *new OwnKinds<ScheduleMaker>;
   return all;
 }
 

@@ -4,19 +4,12 @@
 
 #include <limits>
 
+#include "error_of.hpp"
+
 namespace tandem {
 namespace {
 
 constexpr int64_t kLeast = std::numeric_limits<int64_t>::min(), kMost = std::numeric_limits<int64_t>::max();
-
-template <class F> std::string error_of(F f) {
-  try {
-    f();
-  } catch (const UserError& e) {
-    return e.what();
-  }
-  return "no error";
-}
 
 TEST(Checked, GivesWhatFits) {
   EXPECT_EQ(checked_add<int64_t>(kMost - 1, 1), kMost);

@@ -10,20 +10,13 @@
 #include <tandem/dim.hpp>
 #include <tandem/error.hpp>
 
+#include "error_of.hpp"
+
 namespace tandem {
 namespace {
 
 const Dim b = Dim::symbol("b"), c = Dim::symbol("c"), n = Dim::symbol("n");
 constexpr int64_t kLargest = std::numeric_limits<int64_t>::max(), kSmallest = std::numeric_limits<int64_t>::min();
-
-template <class F> std::string error_of(F&& f) {
-  try {
-    f();
-  } catch (const UserError& e) {
-    return e.what();
-  }
-  return "no error";
-}
 
 TEST(Dim, NumbersAreNumbers) {
   EXPECT_TRUE(Dim(3).is_const());

@@ -12,6 +12,7 @@
 
 #include <tandem/error.hpp>
 
+#include "error_of.hpp"
 #include "temporary_folder.hpp"
 
 namespace tandem {
@@ -30,15 +31,6 @@ void replace(const fs::path& path, std::string_view text) {
   file.write(text);
   file.commit();
 }
-template <class Call> std::string error_of(Call call) {
-  try {
-    call();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
-
 TEST(AtomicFile, ReplacesTheOldOneOnlyWhenItIsWhole) {
   const TemporaryFolder folder;
   const auto path = folder / "weights.h5";

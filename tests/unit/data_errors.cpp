@@ -283,7 +283,7 @@ TEST(DataErrors, ArraysThatAreDamaged) {
       all_of(d.batch(2));
     };
     for (size_t n = 0; n < bytes.size(); n += 3)
-      EXPECT_NE(error_of([&] { open(folder.write("cut", bytes.substr(0, n))); }), "") << name << " " << n;
+      EXPECT_NE(error_of([&] { open(folder.write("cut", bytes.substr(0, n))); }), "no error") << name << " " << n;
     for (size_t n = 0; n < bytes.size(); ++n) {  // an error or other numbers, never a crash
       std::string bad = bytes;
       bad[n] = static_cast<char>(bad[n] ^ 0x5a);
@@ -297,7 +297,7 @@ TEST(DataErrors, ImagesThatAreDamaged) {
   for (const char* name : {"colour.jpg", "colour.png"}) {
     const std::string bytes = to_text(read_file(source + name));
     for (size_t n = 0; n + 20 < bytes.size(); n += 7)
-      EXPECT_NE(error_of([&] { decode_image(from_text(bytes.substr(0, n))); }), "") << name << " " << n;
+      EXPECT_NE(error_of([&] { decode_image(from_text(bytes.substr(0, n))); }), "no error") << name << " " << n;
     for (size_t n = 0; n < bytes.size(); ++n) {
       std::string bad = bytes;
       bad[n] = static_cast<char>(bad[n] ^ 0x5a);

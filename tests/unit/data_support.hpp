@@ -9,6 +9,7 @@
 
 #include <tandem/data.hpp>
 
+#include "error_of.hpp"
 #include "temporary_folder.hpp"
 
 namespace tandem::data {
@@ -47,15 +48,6 @@ inline std::vector<std::string> texts(const Dataset& dataset, size_t component =
 // [rows, columns] float32: 0, 1, 2, …
 inline Tensor counting(int64_t rows, int64_t columns) {
   return Tensor::arange(0.f, static_cast<float>(rows * columns)).reshape({rows, columns});
-}
-
-inline std::string error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const std::exception& e) {
-    return e.what();
-  }
-  return "";
 }
 
 // Names of files as texts, and files with bytes in them.

@@ -7,6 +7,8 @@
 
 #include <tandem/tandem.hpp>
 
+#include "error_of.hpp"
+
 namespace tandem {
 
 inline std::vector<float> floats(const Tensor& t) { return t.to_vector<float>(); }
@@ -18,16 +20,6 @@ inline void expect_near(const Tensor& t, const std::vector<float>& wanted, float
   const std::vector<float> got = floats(t);
   ASSERT_EQ(got.size(), wanted.size());
   for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], wanted[i], tolerance) << "at " << i;
-}
-
-// The text of the error that f throws; empty when it throws none.
-template <class E = UserError, class Callable> std::string error_of(Callable&& f) {
-  try {
-    f();
-  } catch (const E& e) {
-    return e.what();
-  }
-  return {};
 }
 
 }  // namespace tandem

@@ -10,6 +10,7 @@
 #include <tandem/error.hpp>
 
 #include "io/file.hpp"
+#include "error_of.hpp"
 #include "temporary_folder.hpp"
 
 namespace tandem {
@@ -17,15 +18,6 @@ namespace tandem {
 inline void write_file(const std::filesystem::path& path, io::ByteView bytes) {
   std::filesystem::remove(path);  // some file systems wait for the disk when one is cut to nothing and written again
   std::ofstream(path, std::ios::binary) << io::text_of(bytes);
-}
-
-template <class Call> std::string error_of(Call call) {
-  try {
-    call();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
 }
 
 // A few damaged copies of a file: flipped bits, wild bytes and numbers, cut ends. The same ones each time.

@@ -8,7 +8,6 @@
 namespace tandem::ir {
 namespace {
 
-using test::error_of;
 using test::f32;
 using test::sym;
 

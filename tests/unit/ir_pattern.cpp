@@ -9,7 +9,6 @@
 namespace tandem::ir::pattern {
 namespace {
 
-using test::error_of;
 using test::f32;
 using test::sym;
 

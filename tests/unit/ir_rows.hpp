@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "error_of.hpp"
 #include "ir/builder.hpp"
 
 namespace tandem::ir::test {
@@ -120,18 +121,6 @@ inline const OpTable& table() {
 
 inline TensorType f32(Dims dims) { return {DType::F32, std::move(dims)}; }
 inline Dim sym(std::string_view name) { return Dim::symbol(name); }
-
-// What an exception of the expected kind says; the test fails when there is none or another one.
-template <class E, class F> std::string error_of(F f) {
-  try {
-    f();
-  } catch (const E& e) {
-    return e.what();
-  } catch (const std::exception& e) {
-    return std::string("another exception: ") + e.what();
-  }
-  return "no exception";
-}
 
 // A graph with everything that text must keep: symbols, sub-graphs, constants, several results, locations, odd names.
 inline Graph rich_graph() {

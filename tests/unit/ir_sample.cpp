@@ -13,7 +13,6 @@
 namespace tandem::ir {
 namespace {
 
-using test::error_of;
 using Fill = SampleOperand::Fill;
 
 const OpDef& row(std::string_view name) { return test::table().at(name); }

@@ -9,7 +9,6 @@
 namespace tandem::ir {
 namespace {
 
-using test::error_of;
 using test::f32;
 
 Graph small() {

@@ -16,7 +16,7 @@ struct Known {
   std::map<std::string, FlatFunction> functions;
 };
 Known& known() {
-  static Known all;
+  static auto& all = *new Known;
   return all;
 }
 

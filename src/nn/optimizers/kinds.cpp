@@ -275,7 +275,7 @@ class Ftrl_ final : public OptimizerBody {
 }  // namespace
 
 const std::vector<OptimizerKind>& optimizer_kinds() {
-  static const std::vector<OptimizerKind> table{
+  static const auto& table = *new std::vector<OptimizerKind>{
       {"SGD", 0.01, Config{{"momentum", 0.0}, {"nesterov", false}}, make<Sgd>},
       {"RMSprop", 0.001, Config{{"rho", 0.9}, {"momentum", 0.0}, {"epsilon", 1e-7}, {"centered", false}}, make<Rmsprop>},
       {"Adagrad", 0.001, Config{{"initial_accumulator_value", 0.1}, {"epsilon", 1e-7}}, make<Adagrad_>},

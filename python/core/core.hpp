@@ -1,0 +1,127 @@
+// What the parts of tandem._core share: Python's objects as operands and attributes, the user's line, and errors.
+#pragma once
+#include <nanobind/nanobind.h>
+
+#include <deque>
+#include <exception>
+#include <string_view>
+#include <vector>
+
+#include <tandem/dtype.hpp>
+#include <tandem/tandem.hpp>
+
+#include "frontend/apply.hpp"
+
+namespace tandem::python {
+
+namespace nb = nanobind;
+using frontend::Promotion;
+
+// --- what the Python package gives to this module when it is imported (`configure`) ---------------------------------------------------
+// Never released: an op may be called while the interpreter ends.
+struct Hooks {
+  PyObject* convert = nullptr;     // convert(object, dtype or None) -> Tensor: lists, arrays of unusual types, other libraries' objects
+  PyObject* as_dtype = nullptr;    // as_dtype(object) -> one of `dtypes`
+  PyObject* shape = nullptr;       // the class TensorShape, a tuple
+  PyObject* index = nullptr;       // index(tensor, key) -> Tensor: keys that are more than numbers, slices, ... and None
+  PyObject* raise_error = nullptr; // raise_error(code, message): raises
+  std::vector<PyObject*> dtypes;   // by the number of a DType
+};
+extern Hooks hooks;
+extern PyTypeObject* tensor_type;
+extern PyTypeObject* variable_type;
+extern PyTypeObject* dim_type;
+
+// --- the user's line -------------------------------------------------------------------------------------------------------------------
+// Of the innermost Python function that is not the library's own; nothing when there is none.
+Location python_line();
+// While it lives, nodes name the Python line that called, and C++'s own lines are not named.
+class PythonCall {
+ public:
+  PythonCall();
+  ~PythonCall();
+  PythonCall(const PythonCall&) = delete;
+  PythonCall& operator=(const PythonCall&) = delete;
+
+ private:
+  frontend::ThreadState before_;
+};
+
+// --- errors ----------------------------------------------------------------------------------------------------------------------------
+// Makes the exception Python's current one. For functions that Python calls directly; those of nanobind have a translator that comes here.
+void set_python_error(const std::exception_ptr& e);
+[[noreturn]] void type_error(const std::string& text);
+
+// --- objects ---------------------------------------------------------------------------------------------------------------------------
+inline bool is_a(PyObject* o, PyTypeObject* type) { return Py_TYPE(o) == type || PyType_IsSubtype(Py_TYPE(o), type); }
+inline const Tensor* as_tensor(PyObject* o) { return is_a(o, tensor_type) ? nb::inst_ptr<Tensor>(o) : nullptr; }
+inline const Variable* as_variable(PyObject* o) { return is_a(o, variable_type) ? nb::inst_ptr<Variable>(o) : nullptr; }
+
+DType as_dtype(PyObject* o);
+nb::object from_dtype(DType t);
+Dim as_dim(PyObject* o);  // an int, a Dim, or a traced tensor that was computed from extents
+nb::object from_dim(const Dim& d);
+Dims as_dims(PyObject* o);  // one, or a sequence, or a tensor of them
+nb::object from_dims(const Dims& dims);
+ir::Attr as_attr(PyObject* o, ir::AttrKind kind);
+
+// Any object as a tensor; with a dtype, of that one.
+Tensor to_tensor(PyObject* o, PyObject* dtype = nullptr);
+nb::object from_tensor(Tensor t);  // None when it holds nothing
+std::vector<Tensor> to_tensors(PyObject* sequence);
+nb::list from_tensors(const std::vector<Tensor>& tensors);
+
+// Operands of one call, with what they refer to. A few take no memory of their own: an eager op cannot afford it.
+class Operands {
+ public:
+  Operands() = default;
+  Operands(const Operands&) = delete;
+  Operands& operator=(const Operands&) = delete;
+  void add(PyObject* o);
+  void add_held(Tensor t) { push(hold(std::move(t))); }
+  std::span<const Operand* const> all() const { return more_ ? std::span<const Operand* const>(more_->pointers) : std::span(few_pointers_, count_); }
+  size_t size() const { return count_; }
+
+ private:
+  static constexpr size_t kFew = 4;
+  struct More {
+    std::deque<Operand> operands;
+    std::vector<const Operand*> pointers;
+  };
+  void push(const Operand& o);
+  const Tensor& hold(Tensor t);
+
+  size_t count_ = 0;
+  Operand few_[kFew];
+  const Operand* few_pointers_[kFew];
+  std::unique_ptr<More> more_;
+  std::unique_ptr<std::deque<Tensor>> held_;
+};
+
+// A Python callable that C++ calls. Any thread may let go of it.
+class Callback {
+ public:
+  explicit Callback(nb::handle f) : f_(f.inc_ref().ptr()) {}
+  ~Callback();
+  Callback(const Callback&) = delete;
+  Callback& operator=(const Callback&) = delete;
+  PyObject* get() const { return f_; }
+  void clear() { Py_CLEAR(f_); }
+
+ private:
+  PyObject* f_;
+};
+FlatFunction flat_function(std::shared_ptr<Callback> f);  // f(list of tensors) -> list of tensors
+
+// --- the parts -------------------------------------------------------------------------------------------------------------------------
+void add_types(nb::module_& m);     // dtypes, Dim
+void add_tensor(nb::module_& m);    // Tensor, to and from arrays
+void add_ops(nb::module_& m);       // one callable for each row
+void add_state(nb::module_& m);     // Variable, Tape
+void add_functions(nb::module_& m); // Function, control flow
+void add_data(nb::module_& m);      // Dataset, Iterator
+
+// An op as a Python operator calls it.
+PyObject* call_binary(const ir::OpDef& op, PyObject* a, PyObject* b, Promotion promotion);
+
+}  // namespace tandem::python

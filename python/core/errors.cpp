@@ -1,0 +1,106 @@
+// Errors and the user's line, between C++ and Python.
+#include "core.hpp"
+
+#include <frameobject.h>
+
+#include <cstring>
+#include <mutex>
+#include <string>
+#include <unordered_set>
+
+#include "base/border.hpp"
+#include "frontend/thread_state.hpp"
+
+namespace tandem::python {
+namespace {
+
+// Names of files live as long as the process: nodes of graphs point to them.
+const char* interned(std::string_view text) {
+  static auto& mutex = *new std::mutex;
+  static auto& all = *new std::unordered_set<std::string>;
+  std::lock_guard guard(mutex);
+  return all.emplace(text).first->c_str();
+}
+
+bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+
+// Ours, Keras's and AutoGraph's functions are not where a user looks for his mistake.
+bool is_library(std::string_view file) {
+  return contains(file, "/tandem/") || contains(file, "/keras_tandem/") || contains(file, "/keras/src/") || contains(file, "/malt/") ||
+         file.starts_with("<");
+}
+
+std::string text_with_line(const char* what, const Location& line) {
+  std::string text = what;
+  if (!line || contains(text, "\n  at ")) return text;
+  return text.insert(std::min(text.find("\n  hint:"), text.size()), cat("\n  at ", line));
+}
+
+void raise(const char* code, const std::string& text) {
+  if (!hooks.raise_error) {
+    PyErr_SetString(PyExc_RuntimeError, text.c_str());
+    return;
+  }
+  nb::object none = nb::steal(PyObject_CallFunction(hooks.raise_error, "ss", code, text.c_str()));
+  if (none.is_valid()) PyErr_SetString(PyExc_RuntimeError, text.c_str());
+}
+
+}  // namespace
+
+Location python_line() {
+  Location found, fallback;
+  nb::object frame = nb::steal(reinterpret_cast<PyObject*>(PyThreadState_GetFrame(PyThreadState_Get())));
+  while (frame.is_valid() && frame.ptr()) {
+    auto* f = reinterpret_cast<PyFrameObject*>(frame.ptr());
+    nb::object code = nb::steal(reinterpret_cast<PyObject*>(PyFrame_GetCode(f)));
+    Py_ssize_t size = 0;
+    const char* name = PyUnicode_AsUTF8AndSize(reinterpret_cast<PyCodeObject*>(code.ptr())->co_filename, &size);
+    if (name) {
+      const std::string_view file(name, static_cast<size_t>(size));
+      const Location line{interned(file), static_cast<uint32_t>(PyFrame_GetLineNumber(f))};
+      if (!is_library(file)) return line;
+      if (!fallback && !contains(file, "/tandem/") && !contains(file, "/keras_tandem/")) fallback = line;
+    }
+    frame = nb::steal(reinterpret_cast<PyObject*>(PyFrame_GetBack(f)));
+  }
+  return found ? found : fallback;
+}
+
+PythonCall::PythonCall() : before_(frontend::thread_state) {
+  frontend::thread_state.in_library = true;
+  frontend::thread_state.caller = frontend::thread_state.tracer ? python_line() : Location{};
+}
+PythonCall::~PythonCall() {
+  frontend::thread_state.in_library = before_.in_library;
+  frontend::thread_state.caller = before_.caller;
+}
+
+void set_python_error(const std::exception_ptr& e) {
+  try {
+    try {
+      std::rethrow_exception(e);
+    } catch (...) {
+      rethrow_as_ours("tandem");
+    }
+  } catch (nb::python_error& error) {
+    error.restore();
+  } catch (const nb::builtin_exception& error) {
+    PyErr_SetString(error.type() == nb::exception_type::type_error    ? PyExc_TypeError
+                    : error.type() == nb::exception_type::index_error ? PyExc_IndexError
+                    : error.type() == nb::exception_type::value_error ? PyExc_ValueError
+                                                                      : PyExc_RuntimeError,
+                    error.what());
+  } catch (const UserError& error) {
+    raise("invalid_argument", text_with_line(error.what(), python_line()));
+  } catch (const ResourceError& error) {
+    raise("resource", text_with_line(error.what(), python_line()));
+  } catch (const InternalError& error) {
+    raise("internal", text_with_line(error.what(), python_line()));
+  } catch (const std::exception& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
+  } catch (...) {
+    PyErr_SetString(PyExc_RuntimeError, "an exception of an unknown kind");
+  }
+}
+
+}  // namespace tandem::python

@@ -1,0 +1,168 @@
+// Function and control flow.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "core.hpp"
+#include "frontend/thread_state.hpp"
+
+namespace tandem::python {
+namespace {
+
+// A compiled function. What it calls is Python's, and the cycle collector sees it: a model that holds its step, which holds the model, goes.
+class CompiledFunction {
+ public:
+  CompiledFunction(nb::handle body, const std::string& name, std::vector<Spec> specs)
+      : body_(std::make_shared<Callback>(body)), callable_(flat_function(body_), FunctionOptions{.name = name, .specs = std::move(specs)}) {}
+  const FlatCallable& callable() const { return callable_; }
+  Callback& body() const { return *body_; }
+
+ private:
+  std::shared_ptr<Callback> body_;
+  FlatCallable callable_;
+};
+
+int traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  if (nb::inst_ready(self)) Py_VISIT(nb::inst_ptr<CompiledFunction>(self)->body().get());
+  return 0;
+}
+int clear(PyObject* self) {
+  if (nb::inst_ready(self)) nb::inst_ptr<CompiledFunction>(self)->body().clear();
+  return 0;
+}
+PyType_Slot function_slots[] = {
+    {Py_tp_traverse, reinterpret_cast<void*>(traverse)}, {Py_tp_clear, reinterpret_cast<void*>(clear)}, {0, nullptr}};
+
+Spec spec_of(nb::handle pair) {
+  const nb::tuple t = nb::cast<nb::tuple>(pair);
+  return {as_dtype(nb::handle(t[0]).ptr()), as_dims(nb::handle(t[1]).ptr())};
+}
+std::vector<Spec> specs_of(nb::handle list) {
+  std::vector<Spec> specs;
+  if (!list.is_none())
+    for (nb::handle pair : nb::borrow<nb::sequence>(list)) specs.push_back(spec_of(pair));
+  return specs;
+}
+
+nb::list call_function(const CompiledFunction& f, nb::handle arguments) {
+  const std::vector<Tensor> in = to_tensors(arguments.ptr());
+  std::vector<const Tensor*> pointers;
+  for (const Tensor& t : in) pointers.push_back(&t);
+  std::vector<Tensor> results;
+  const PythonCall call;
+  {
+    nb::gil_scoped_release release;
+    f.callable().call(pointers, results, std::source_location());
+  }
+  return from_tensors(results);
+}
+
+flat::Thunk thunk(nb::handle f) {
+  return [body = flat_function(std::make_shared<Callback>(f))] { return body({}); };
+}
+
+Tensor first_of(const FlatFunction& f, const std::vector<Tensor>& in) {
+  std::vector<Tensor> results = f(in);
+  if (results.size() != 1) user_error("while_loop: the condition gives ", results.size(), " tensors, it must give one");
+  return results[0];
+}
+
+}  // namespace
+
+void add_functions(nb::module_& m) {
+  nb::class_<CompiledFunction>(m, "Function", nb::type_slots(function_slots))
+      .def("__init__", [](CompiledFunction* self, nb::handle body, const std::string& name, nb::handle specs) {
+        new (self) CompiledFunction(body, name, specs_of(specs));
+      }, nb::arg("body"), nb::arg("name") = "function", nb::arg("specs").none() = nb::none())
+      .def("__call__", call_function)
+      .def_prop_ro("trace_count", [](const CompiledFunction& f) { return f.callable().trace_count(); })
+      .def("graph", [](const CompiledFunction& f) { return f.callable().graph_str(); })
+      .def("result_specs", [](const CompiledFunction& f, nb::handle specs) {
+        const std::vector<Spec> in = specs_of(specs);
+        std::vector<Spec> out;
+        const PythonCall call;
+        {
+          nb::gil_scoped_release release;
+          out = f.callable().result_specs(in);
+        }
+        nb::list results;
+        for (const Spec& s : out) results.append(nb::make_tuple(from_dtype(s.dtype), from_dims(s.dims)));
+        return results;
+      }, "Types of the results for arguments of these types: (dtype, dims) each. Traces only.");
+
+  m.def("cond", [](nb::handle predicate, nb::handle then, nb::handle otherwise) {
+    const Tensor p = to_tensor(predicate.ptr());
+    const flat::Thunk a = thunk(then), b = thunk(otherwise);
+    const PythonCall call;
+    std::vector<Tensor> results;
+    {
+      nb::gil_scoped_release release;
+      results = flat::cond(p, a, b);
+    }
+    return from_tensors(results);
+  });
+  m.def("switch_case", [](nb::handle index, nb::handle branches) {
+    const Tensor i = to_tensor(index.ptr());
+    std::vector<flat::Thunk> thunks;
+    for (nb::handle f : nb::borrow<nb::sequence>(branches)) thunks.push_back(thunk(f));
+    const PythonCall call;
+    std::vector<Tensor> results;
+    {
+      nb::gil_scoped_release release;
+      results = flat::switch_case(i, thunks);
+    }
+    return from_tensors(results);
+  });
+  m.def("while_loop", [](nb::handle condition, nb::handle body, nb::handle state, std::optional<int64_t> max_trips) {
+    const FlatFunction test = flat_function(std::make_shared<Callback>(condition)), step = flat_function(std::make_shared<Callback>(body));
+    const std::vector<Tensor> initial = to_tensors(state.ptr());
+    const PythonCall call;
+    std::vector<Tensor> results;
+    {
+      nb::gil_scoped_release release;
+      results = flat::while_loop([&](const std::vector<Tensor>& s) { return first_of(test, s); }, step, initial, max_trips, std::source_location());
+    }
+    return from_tensors(results);
+  }, nb::arg("condition"), nb::arg("body"), nb::arg("state"), nb::arg("max_trips").none() = nb::none());
+  m.def("scan", [](nb::handle body, nb::handle carry, nb::handle sequences, nb::handle length, bool reverse) {
+    const auto f = std::make_shared<Callback>(body);
+    const flat::ScanBody step = [&](const std::vector<Tensor>& c, const std::vector<Tensor>& x) {
+      nb::gil_scoped_acquire gil;
+      nb::object result = nb::steal(PyObject_CallFunctionObjArgs(f->get(), from_tensors(c).ptr(), from_tensors(x).ptr(), nullptr));
+      if (!result.is_valid()) throw nb::python_error();
+      const nb::tuple pair = nb::cast<nb::tuple>(result);
+      return flat::Step{to_tensors(nb::handle(pair[0]).ptr()), to_tensors(nb::handle(pair[1]).ptr())};
+    };
+    const std::vector<Tensor> c = to_tensors(carry.ptr()), x = to_tensors(sequences.ptr());
+    std::optional<Dim> steps;
+    if (!length.is_none()) steps = as_dim(length.ptr());
+    const PythonCall call;
+    flat::Step last;
+    {
+      nb::gil_scoped_release release;
+      last = flat::scan(step, c, x, steps, reverse, std::source_location());
+    }
+    return nb::make_tuple(from_tensors(last.carry), from_tensors(last.outputs));
+  }, nb::arg("body"), nb::arg("carry"), nb::arg("sequences"), nb::arg("length").none() = nb::none(), nb::arg("reverse") = false);
+
+  m.def("is_tracing", [] { return frontend::thread_state.tracer != nullptr; });
+  // What is inside computes at once, whatever is being traced outside: for variables that are made, and for values that belong to no trace.
+  nb::class_<frontend::ThreadState>(m, "ThreadState");
+  m.def("enter_eager", [] {
+    const frontend::ThreadState before = frontend::thread_state;
+    frontend::thread_state.tracer = nullptr;
+    frontend::thread_state.tape = nullptr;
+    return before;
+  });
+  m.def("leave_eager", [](const frontend::ThreadState& before) {
+    frontend::thread_state.tracer = before.tracer;
+    frontend::thread_state.tape = before.tape;
+  });
+  m.def("release_memory", [] {
+    nb::gil_scoped_release release;
+    release_memory();
+  });
+}
+
+}  // namespace tandem::python

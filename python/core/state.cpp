@@ -1,0 +1,93 @@
+// Variable and Tape.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include "core.hpp"
+#include "frontend/variable_impl.hpp"
+
+namespace tandem::python {
+
+PyType_Slot* operator_slots_of_variables();
+
+namespace {
+
+Source source_of(PyObject* o) {
+  if (const Variable* v = as_variable(o)) return {*v};
+  return {to_tensor(o)};
+}
+
+template <class F> void assigned(const Variable& v, nb::handle value, F f) {
+  Operands operands;
+  operands.add(value.ptr());
+  const PythonCall call;
+  nb::gil_scoped_release release;
+  f(v, *operands.all()[0]);
+}
+
+nb::list gradients(Tape& tape, nb::handle targets, nb::handle sources, nb::handle output_gradients, bool zero) {
+  std::vector<Source> by;
+  for (nb::handle s : nb::borrow<nb::sequence>(sources)) by.push_back(source_of(s.ptr()));
+  GradientOptions options;
+  if (!output_gradients.is_none()) options.output_gradients = to_tensors(output_gradients.ptr());
+  if (zero) options.unconnected = Unconnected::Zero;
+  const std::vector<Tensor> of = to_tensors(targets.ptr());
+  const PythonCall call;
+  std::vector<Tensor> results;
+  {
+    nb::gil_scoped_release release;
+    results = tape.gradients(of, Sources(std::move(by)), options);
+  }
+  return from_tensors(results);
+}
+
+}  // namespace
+
+void add_state(nb::module_& m) {
+  nb::class_<Variable> variable(m, "Variable", nb::dynamic_attr(), nb::is_weak_referenceable(), nb::type_slots(operator_slots_of_variables()));
+  variable_type = reinterpret_cast<PyTypeObject*>(variable.ptr());
+  variable.def("__init__", [](Variable* self, nb::handle initial, const std::string& name, bool trainable, nb::handle dtype) {
+    VariableOptions options{.name = name, .trainable = trainable, .dtype = {}};
+    if (!dtype.is_none()) options.dtype = as_dtype(dtype.ptr());
+    const Tensor value = to_tensor(initial.ptr(), dtype.ptr());
+    new (self) Variable(value, options);
+  }, nb::arg("initial"), nb::arg("name") = "", nb::arg("trainable") = true, nb::arg("dtype").none() = nb::none());
+  variable.def_prop_ro("dtype", [](const Variable& v) { return from_dtype(v.dtype()); });
+  variable.def_prop_ro("shape", [](const Variable& v) {
+    return nb::steal(PyObject_CallOneArg(hooks.shape, from_dims(to_dims(v.shape())).ptr()));
+  });
+  variable.def_prop_ro("dims", [](const Variable& v) { return from_dims(to_dims(v.shape())); });
+  variable.def_prop_ro("core_name", [](const Variable& v) { return v.name(); });
+  variable.def_prop_ro("number", [](const Variable& v) { return v.impl()->id; }, "Another one for each variable of the process.");
+  variable.def_prop_rw("core_trainable", &Variable::trainable, [](const Variable& v, bool on) { Variable(v).set_trainable(on); });
+  variable.def("read", [](const Variable& v) {
+    const PythonCall call;
+    nb::gil_scoped_release release;
+    return v.value();
+  });
+  variable.def("store", [](const Variable& v, nb::handle x) { assigned(v, x, [](const Variable& to, const Operand& o) { to.assign(o); }); });
+  variable.def("store_add", [](const Variable& v, nb::handle x) { assigned(v, x, [](const Variable& to, const Operand& o) { to.assign_add(o); }); });
+  variable.def("store_sub", [](const Variable& v, nb::handle x) { assigned(v, x, [](const Variable& to, const Operand& o) { to.assign_sub(o); }); });
+
+  nb::class_<Tape>(m, "Tape")
+      .def("__init__", [](Tape* self, bool persistent, bool watch_variables) {
+        new (self) Tape(TapeOptions{.persistent = persistent, .watch_variables = watch_variables});
+      }, nb::arg("persistent") = false, nb::arg("watch_variables") = true)
+      .def("watch", [](Tape& t, nb::handle x) {
+        const PythonCall call;
+        if (const Variable* v = as_variable(x.ptr()))
+          t.watch(*v);
+        else
+          t.watch(to_tensor(x.ptr()));
+      })
+      .def("gradients", gradients, nb::arg("targets"), nb::arg("sources"), nb::arg("output_gradients").none() = nb::none(), nb::arg("zero") = false)
+      .def("stop", &Tape::stop)
+      .def("resume", &Tape::resume)
+      .def("reset", &Tape::reset)
+      .def("watched", [](const Tape& t) {
+        nb::list numbers;
+        for (const Variable& v : t.watched_variables()) numbers.append(v.impl()->id);
+        return numbers;
+      }, "The numbers of the variables that were read.");
+}
+
+}  // namespace tandem::python

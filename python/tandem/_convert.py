@@ -1,0 +1,113 @@
+"""Any object as a tensor."""
+import numpy as np
+
+from tandem import _core
+from tandem import _dtypes as dtypes
+from tandem._dtypes import as_dtype
+from tandem._shape import TensorShape
+
+Tensor, Variable = _core.Tensor, _core.Variable
+_converters = []  # (class, function(value, dtype))
+
+
+def register_tensor_conversion_function(base_type, conversion_func, priority=100):
+    _converters.append((base_type, lambda value, dtype: conversion_func(value, dtype=dtype, name=None, as_ref=False)))
+
+
+def _has_tensor(x):
+    if isinstance(x, (Tensor, Variable)) or hasattr(x, "__tandem_tensor__"):
+        return True
+    return isinstance(x, (list, tuple)) and any(_has_tensor(item) for item in x)
+
+
+def _packed(x, dtype):
+    """A list with tensors in it: stacked."""
+    if not isinstance(x, (list, tuple)):
+        return convert(x, dtype)
+    if dtype is None:
+        dtype = _type_in(x)
+    return _core.ops.stack([_packed(item, dtype) for item in x])
+
+
+def _type_in(x):
+    for item in x:
+        if isinstance(item, (list, tuple)):
+            found = _type_in(item)
+            if found is not None:
+                return found
+        elif hasattr(item, "dtype") and not isinstance(item, np.generic):
+            return as_dtype(item.dtype)
+    return None
+
+
+def from_array(array, dtype=None):
+    """A copy of a NumPy array."""
+    if not array.flags.aligned or array.dtype.byteorder == ">":
+        array = np.array(array, array.dtype.newbyteorder("="))
+    wanted = dtypes.as_dtype_of_numpy(array.dtype)
+    if dtype is not None and dtype is not wanted:
+        array, wanted = array.astype(dtype.as_numpy_dtype), dtype
+    if wanted.name == "bfloat16":
+        return _core.from_buffer(array.view(np.uint16), dtype=wanted)
+    return _core.from_buffer(array)
+
+
+def _python_dtype(array):
+    """What Python's numbers become: 32 bits where they fit."""
+    if array.dtype == np.float64:
+        return dtypes.float32
+    if array.dtype == np.int64:
+        fits = array.size == 0 or (array.min() >= -(2**31) and array.max() < 2**31)
+        return _dtype_of("int32" if fits else "int64")
+    if array.dtype == np.uint64:
+        return _dtype_of("uint64")
+    return None
+
+
+def _dtype_of(name):
+    return as_dtype(name)
+
+
+def _is_pure_python(x):
+    if isinstance(x, (list, tuple)):
+        return all(_is_pure_python(item) for item in x)
+    return isinstance(x, (bool, int, float))
+
+
+def convert(x, dtype=None):
+    """A tensor of `x`; of `dtype`, if given, without changing what numbers mean."""
+    if dtype is not None:
+        dtype = as_dtype(dtype)
+    if isinstance(x, Tensor):
+        if dtype is None or x.dtype is dtype:
+            return x
+        return _core.ops.cast(x, dtype=dtype)
+    if isinstance(x, Variable):
+        return convert(x.read(), dtype)
+    special = getattr(x, "__tandem_tensor__", None)
+    if special is not None:
+        return convert(special(), dtype)
+    if isinstance(x, np.ndarray):
+        return from_array(x, dtype)
+    for kind, function in _converters:
+        if isinstance(x, kind):
+            return function(x, dtype)
+    if isinstance(x, TensorShape):
+        x = x.as_list()
+    if isinstance(x, (list, tuple)) and _has_tensor(x):
+        return _packed(x, dtype)
+    if isinstance(x, _core.Dim):
+        return _core.ops.extent(dims=[x], dtype=dtype or as_dtype("int32"))
+    if isinstance(x, (list, tuple)) and any(isinstance(item, _core.Dim) for item in x):
+        return _core.ops.stack([convert(item, dtype or as_dtype("int32")) for item in x])
+    if hasattr(x, "__dlpack__") and not isinstance(x, np.generic) and not hasattr(x, "__array__"):
+        return convert(_core.from_dlpack(x.__dlpack__()), dtype)
+    try:
+        array = np.asarray(x)
+    except ValueError as e:
+        raise ValueError(f"Can't convert non-rectangular Python sequence to Tensor. ({e})") from None
+    if array.dtype.kind in "SUO":
+        raise TypeError(f"no tensor of numbers can be made of {x!r}")
+    if dtype is None and _is_pure_python(x):
+        dtype = _python_dtype(array)
+    return from_array(array, dtype)

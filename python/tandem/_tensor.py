@@ -1,0 +1,138 @@
+"""What a Tensor can do beyond the engine's own: NumPy, printing, TensorFlow's members."""
+import numpy as np
+
+from tandem import _core
+from tandem._convert import convert
+from tandem._shape import TensorShape
+
+Tensor = _core.Tensor
+ops = _core.ops
+
+
+def _as_numpy(t):
+    """A copy that the caller may write."""
+    dtype = t.dtype
+    if dtype.name == "bfloat16":
+        raw = np.empty(t.shape, np.uint16)
+        t.copy_into(raw)
+        return raw.view(dtype.as_numpy_dtype)
+    array = np.empty(t.shape, dtype.as_numpy_dtype)
+    t.copy_into(array)
+    return array
+
+
+def numpy(self):
+    if self.is_traced:
+        raise NotImplementedError("numpy() is only available when eager execution is enabled: this tensor has no value while a function is traced.")
+    array = _as_numpy(self)
+    return array if array.ndim else array[()]
+
+
+def _array(self, dtype=None, copy=None):
+    if self.is_traced:
+        raise NotImplementedError(f"Cannot convert a symbolic tf.Tensor ({self.name}) to a numpy array.")
+    if self.dtype.name == "bfloat16":
+        array = np.frombuffer(memoryview(self.contiguous_bytes()), np.uint16) if False else _as_numpy(self)
+    else:
+        array = np.asarray(memoryview(self)) if copy is False else _as_numpy(self)
+    return array if dtype is None else array.astype(dtype, copy=False)
+
+
+def _dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+    if dl_device not in (None, (1, 0)):
+        raise BufferError(f"__dlpack__: device {dl_device} is not here, the tensor is on (1, 0)")
+    return self.dlpack_capsule(max_version is not None and max_version[0] >= 1)
+
+
+def _text(self):
+    return np.array2string(_as_numpy(self), separator=" ") if self.ndim else str(self.numpy())
+
+
+def _repr(self):
+    if self.is_traced:
+        return f"<tf.Tensor '{self.name}' shape={self.shape} dtype={self.dtype.name}>"
+    array = self.numpy()
+    text = repr(array) if self.ndim else str(array)
+    newline = "\n" if self.ndim else ""
+    return f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}, numpy={newline}{text}>"
+
+
+def _str(self):
+    if self.is_traced:
+        return f'Tensor("{self.name}", shape={self.shape}, dtype={self.dtype.name})'
+    text = str(self.numpy())
+    return f"tf.Tensor({text}, shape={self.shape}, dtype={self.dtype.name})" if self.ndim == 0 else (
+        f"tf.Tensor(\n{text}, shape={self.shape}, dtype={self.dtype.name})" if "\n" in text else
+        f"tf.Tensor({text}, shape={self.shape}, dtype={self.dtype.name})"
+    )
+
+
+def _iterate(self):
+    if self.ndim == 0:
+        raise TypeError("Cannot iterate over a scalar tensor.")
+    if self.shape[0] is None:
+        raise TypeError("Cannot iterate over a tensor with unknown first dimension.")
+    return iter([self[i] for i in range(self.shape[0])])
+
+
+class Reference:
+    """A tensor or variable as a key: equal to another one of the same object."""
+
+    __slots__ = ("_wrapped", "__weakref__")
+
+    def __init__(self, wrapped):
+        self._wrapped = wrapped
+
+    def deref(self):
+        return self._wrapped
+
+    def __eq__(self, other):
+        return isinstance(other, Reference) and self._wrapped is other._wrapped
+
+    def __hash__(self):
+        return id(self._wrapped)
+
+    def __repr__(self):
+        return f"<Reference wrapping {self._wrapped!r}>"
+
+
+def _hash(self):
+    raise TypeError("Tensor is unhashable. Instead, use tensor.ref() as the key.")
+
+
+def _set_shape(self, shape):
+    """Says more about a traced tensor's shape; for one with numbers, only checks."""
+    shape = TensorShape(shape)
+    if not self.shape.is_compatible_with(shape):
+        raise ValueError(f"Tensor's shape {self.shape} is not compatible with supplied shape {shape}.")
+
+
+def _name(self):
+    if not self.is_traced:
+        raise AttributeError("Tensor.name is undefined when eager execution is enabled.")
+    return f"Tensor_{self.identity() & 0xFFFFFF:x}:0"
+
+
+def setup():
+    """Adds the members to the class, once."""
+    add = {
+        "numpy": numpy, "__array__": _array, "__dlpack__": _dlpack, "__repr__": _repr, "__str__": _str, "__iter__": _iterate,
+        "__hash__": _hash, "ref": lambda self: Reference(self), "experimental_ref": lambda self: Reference(self),
+        "get_shape": lambda self: self.shape, "set_shape": _set_shape, "rank": property(lambda self: self.ndim),
+        "name": property(_name), "__array_priority__": 100,
+        "__format__": lambda self, spec: format(self.item(), spec) if spec and self.ndim == 0 else str(self),
+        "__round__": lambda self, n=None: ops.round(self),
+        "__complex__": lambda self: complex(self.item()),
+        "__copy__": lambda self: self, "__deepcopy__": lambda self, memo: self,
+        "__reduce__": lambda self: (convert, (self.numpy(),)),
+        "tolist": lambda self: self.numpy().tolist(),
+    }  # fmt: skip
+    for name, value in add.items():
+        setattr(Tensor, name, value)
+
+
+def index(x, key):
+    """x[key] for keys with tensors, arrays or lists in them."""
+    from tandem import _index
+
+    return _index.index(x, key)
