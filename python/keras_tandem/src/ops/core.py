@@ -16,7 +16,7 @@ SUPPORTS_SPARSE_TENSORS = False
 SUPPORTS_RAGGED_TENSORS = False
 SUPPORTS_COMPLEX_DTYPES = False
 SUPPORTS_GRADIENT = True
-IS_THREAD_SAFE = True
+IS_THREAD_SAFE = False  # callbacks run between steps, on the thread that called fit
 
 ops = _core.keras_ops
 Tensor = _core.Tensor
