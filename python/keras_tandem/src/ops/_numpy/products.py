@@ -1,7 +1,7 @@
 """Sums of products."""
 import numpy as np
 
-from keras_tandem.src.ops._numpy.common import axis_of, cast, convert_to_tensor, function, ops, promoted, resulting
+from keras_tandem.src.ops._numpy.common import Dim, axis_of, cast, convert_to_tensor, function, ops, promoted, resulting
 
 
 def _of_two(name):
@@ -83,6 +83,8 @@ def correlate(x1, x2, mode="valid"):
     if dtype.is_bool:
         x1, x2 = cast(x1, "int32"), cast(x2, "int32")
     long, short = x1.dims[0], x2.dims[0]
+    if isinstance(long, Dim) or isinstance(short, Dim):
+        raise NotImplementedError("correlate: which operand is longer is not known while a function is traced")
     swapped = short > long
     if swapped:
         x1, x2, long, short = x2, x1, short, long
