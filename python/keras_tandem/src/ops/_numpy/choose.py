@@ -127,10 +127,12 @@ def bincount(x, weights=None, minlength=0, sparse=False):
     minlength = int(minlength or 0)
     largest = values(x, "bincount")
     length = builtins.max(minlength, int(largest.max()) + 1 if largest.size else 0)
-    if weights is not None:
-        weights = convert_to_tensor(weights)
-        weights = cast(weights, result_type(weights.dtype, "int32"))
-    return ops.bincount(x if x.dtype.is_integer else cast(x, "int32"), weights, length=length)
+    places = x if x.dtype.is_integer else cast(x, "int32")
+    if weights is None:
+        return ops.bincount(places, None, length=length)
+    weights = convert_to_tensor(weights)
+    dtype = result_type(x.dtype, weights.dtype)
+    return cast(ops.bincount(places, cast(weights, dtype), length=length), dtype)
 
 
 def histogram(x, bins=10, range=None):
