@@ -28,7 +28,7 @@ def matmul(x1, x2):
     x1, x2 = convert_to_tensor(x1), convert_to_tensor(x2)
     if x1.dtype.name == x2.dtype.name == "int8":
         return ops.matmul(x1, x2, dtype="int32")  # as quantized layers want it
-    x1, x2 = promoted(x1, x2) if x1.dtype is not x2.dtype else (x1, x2)
+    x1, x2 = promoted(x1, x2)
     if x1.dtype.is_bool:
         return cast(ops.matmul(cast(x1, "int32"), cast(x2, "int32")), "bool")
     return ops.matmul(x1, x2)
@@ -107,9 +107,7 @@ def slogdet(x):
 
 def corrcoef(x):
     """Pearson's coefficients of the rows."""
-    x = convert_to_tensor(x)
-    dtype = resulting(x, float)
-    x = cast(x, dtype)
+    x = floating(x)
     if x.ndim == 1:
         x = ops.expand_dims(x, axis=[0])
     centered = ops.subtract(x, ops.mean(x, axis=[-1], keepdims=True))
