@@ -228,3 +228,161 @@ def test_compiled_for_any_batch(label):
 
 def tensors_of(x):
     return [y for part in x for y in tensors_of(part)] if isinstance(x, (list, tuple)) else [x]
+
+
+# --- types ------------------------------------------------------------------------------------------------------------------------------
+
+DTYPES = ["bool", "uint8", "int8", "int32", "float16", "bfloat16", "float32"]
+
+
+@pytest.mark.parametrize("first", DTYPES)
+@pytest.mark.parametrize("second", DTYPES)
+def test_types_meet_by_the_rule_of_keras(first, second):
+    x, y = k.ones((2,), first), k.ones((2,), second)
+    wanted = backend.result_type(first, second)
+    for function in (k.add, k.multiply, k.maximum, k.dot, k.append, lambda a, b: k.where(a > 0, a, b), lambda a, b: k.stack([a, b])):
+        assert backend.standardize_dtype(function(x, y).dtype) == wanted
+    for function in (k.divide, k.arctan2, k.logaddexp):
+        assert backend.standardize_dtype(function(x, y).dtype) == backend.result_type(first, second, float)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_numbers_take_the_type_of_a_tensor(dtype):
+    x = k.ones((2,), dtype)
+    assert backend.standardize_dtype(k.add(x, 1).dtype) == backend.result_type(dtype, int)
+    assert backend.standardize_dtype(k.add(x, 1.5).dtype) == backend.result_type(dtype, float)
+    assert backend.standardize_dtype(k.mean(x).dtype) == backend.result_type(dtype, float)
+    assert backend.standardize_dtype(k.exp(x).dtype) == backend.result_type(dtype, float)
+
+
+def test_products_of_int8_are_summed_in_int32():
+    x = k.full((3, 200), 100, "int8")
+    for product in (k.matmul(x, k.transpose(x)), k.einsum("ik,jk->ij", x, x)):
+        assert backend.standardize_dtype(product.dtype) == "int32"
+        assert np.asarray(product)[0, 0] == 2_000_000
+
+
+# --- shapes that depend on values -------------------------------------------------------------------------------------------------------
+
+
+def test_shapes_that_depend_on_values_are_there_at_once():
+    assert [np.asarray(p).tolist() for p in k.nonzero(np.array([[0, 1], [2, 0]]))] == [[0, 1], [1, 0]]
+    assert [np.asarray(p).tolist() for p in k.where(np.array([False, True]))] == [[1]]
+    assert np.asarray(k.unique(np.array([3, 1, 3]))).tolist() == [1, 3]
+    assert np.asarray(k.bincount(np.array([0, 2, 2]), minlength=5)).tolist() == [1, 0, 2, 0, 0]
+    assert np.asarray(k.repeat(np.array([1, 2]), k.array([2, 1]))).tolist() == [1, 1, 2]
+    assert np.asarray(k.segment_sum(np.array([1.0, 2.0]), np.array([2, 0]))).tolist() == [2, 0, 1]
+
+
+@pytest.mark.parametrize(
+    "name, body",
+    [
+        ("nonzero", lambda x: k.nonzero(x)),
+        ("unique", lambda x: k.unique(x)),
+        ("bincount", lambda x: k.bincount(x)),
+        ("repeat", lambda x: k.repeat(x, x)),
+        ("segment_sum", lambda x: k.segment_sum(x, x)),
+    ],
+)
+def test_shapes_that_depend_on_values_are_refused_while_tracing(name, body):
+    function = _core.Function(lambda v: tensors_of(body(v[0])), name)
+    with pytest.raises(NotImplementedError, match=name):
+        function([k.array([2, 1, 2])])
+
+
+def test_unique_of_a_given_size_compiles():
+    def body(tensors):
+        return list(k.unique(tensors[0], return_index=True, return_inverse=True, return_counts=True, size=4, fill_value=-1))
+
+    values, index, inverse, counts = _core.Function(body, "unique")([k.array([[3, 1], [3, 8]])])
+    assert values.tolist() == [1, 3, 8, -1]
+    assert index.tolist() == [1, 0, 3, 1]
+    assert inverse.tolist() == [[1, 0], [1, 2]]
+    assert counts.tolist() == [1, 2, 1, 0]
+
+
+def test_numbers_from_unknown_extents():
+    def body(tensors):
+        n = k.shape(tensors[0])[0]
+        return [k.arange(n), k.arange(1, n, 2), k.arange(n - 1, -1, -1), k.arange(n, dtype="float32"), k.linspace(0, 1, n), k.zeros((n, 2)), k.eye(n)]
+
+    function = _core.Function(body, "extents", [("float32", [_core.symbol("n")])])
+    for n in (3, 6):
+        expected = [np.arange(n), np.arange(1, n, 2), np.arange(n)[::-1], np.arange(n), np.linspace(0, 1, n), np.zeros((n, 2)), np.eye(n)]
+        same([r.numpy() for r in function([k.ones((n,))])], expected)
+
+
+def test_copies_by_unknown_extents():
+    def body(tensors):
+        x = tensors[0]
+        n = k.shape(x)[0]
+        return [k.tile(x, (n, 1)), k.repeat(x, n, axis=1), k.broadcast_to(k.max(x, axis=0, keepdims=True), (n, 3)), k.reshape(x, (n * 3,)), k.roll(x, n - 1, axis=0)]
+
+    function = _core.Function(body, "copies", [("float32", [_core.symbol("n"), 3])])
+    expected = [np.tile(A, (4, 1)), np.repeat(A, 4, axis=1), np.broadcast_to(A.max(0), (4, 3)), A.reshape(-1), np.roll(A, 3, axis=0)]
+    same([r.numpy() for r in function([k.convert_to_tensor(A)])], expected)
+
+
+# --- through Keras ----------------------------------------------------------------------------------------------------------------------
+
+
+def test_shapes_of_a_layer_s_functions():
+    """What Keras infers by calling a layer with an unknown batch."""
+    from keras import Input, Layer
+
+    class Many(Layer):
+        def call(self, x):
+            norm = k.norm(x, axis=-1, keepdims=True)
+            parts = k.split(x, 3, axis=1)
+            pairs = k.einsum("bi,bj->bij", x, x)
+            frames = k.extract_sequences(x, 2, 2)
+            return norm, parts[0], pairs, frames, k.mean(x), k.concatenate([x, x], axis=0), k.cumsum(x, axis=0), k.argmax(x, axis=1)
+
+    shapes = [y.shape for y in Many()(Input((6,)))]
+    assert shapes == [(None, 1), (None, 2), (None, 6, 6), (None, 3, 2), (), (None, 6), (None, 6), (None,)]
+
+
+def test_stft_and_back():
+    x = rng.standard_normal((2, 64)).astype("float32")
+    real, imag = k.stft(x, 16, 4, 16)
+    assert tuple(real.shape) == (2, 17, 9)
+    back = np.asarray(k.istft((real, imag), 16, 4, 16))
+    np.testing.assert_allclose(back[:, 8:-8], x[:, 8:-8], atol=1e-5)  # at the ends fewer frames overlap
+    window = np.hanning(17)[:16].astype("float32")
+    frames = np.lib.stride_tricks.sliding_window_view(np.pad(x, [(0, 0), (8, 8)], mode="reflect"), 16, -1)[:, ::4]
+    np.testing.assert_allclose(np.asarray(real), np.fft.rfft(frames * window).real, atol=1e-4)
+
+
+def test_derivative_along_tangents():
+    from keras.src.backend import linalg
+
+    x, t = k.array([0.5, 2.0]), k.array([1.0, -3.0])
+    value, change = linalg.jvp(lambda a: (a * k.sin(a), k.sum(a**2)), (x,), (t,))
+    np.testing.assert_allclose(np.asarray(change[0]), (np.sin(x) + np.asarray(x) * np.cos(x)) * np.asarray(t), rtol=1e-5)
+    np.testing.assert_allclose(np.asarray(change[1]), (2 * np.asarray(x) * np.asarray(t)).sum(), rtol=1e-5)
+
+
+def test_eigenvalues_that_are_not_real_are_refused():
+    with pytest.raises(NotImplementedError, match="complex"):
+        k.eig(np.array([[0.0, 1.0], [-1.0, 0.0]], "float32"))
+    values, _ = k.eig(np.array([[2.0, 1.0], [0.0, 3.0]], "float32"))
+    np.testing.assert_allclose(np.asarray(values), [2, 3], rtol=1e-6)
+
+
+def test_every_function_of_keras_is_there():
+    """The names and the arguments that Keras's own backends share."""
+    import ast
+    import inspect
+    from importlib.util import find_spec
+
+    from keras_tandem.src import ops
+
+    folder = os.path.join(os.path.dirname(find_spec("keras").origin), "src", "backend", "jax")
+    for module in ("numpy", "math", "linalg"):
+        with open(os.path.join(folder, f"{module}.py")) as file:
+            functions = [f for f in ast.parse(file.read()).body if isinstance(f, ast.FunctionDef) and not f.name.startswith("_")]
+        for f in functions:
+            ours = getattr(getattr(ops, module), f.name)
+            names = [a.arg for a in f.args.args] + [a.arg for a in f.args.kwonlyargs]
+            kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+            assert [p.name for p in inspect.signature(ours).parameters.values() if p.kind in kinds] == names, f.name

@@ -25,6 +25,11 @@ def _of_two(name, row=None):
     return function(name, lambda x1, x2: row(_operand(x1), _operand(x2)))
 
 
+def _of_bits(name, row=None):
+    row = getattr(ops, row or name)
+    return function(name, lambda x, y: row(_operand(x), _operand(y)))
+
+
 def _of_two_floats(name, row=None):
     row = getattr(ops, row or name)
     return function(name, lambda x1, x2: row(*promoted_floats(_operand(x1), _operand(x2))))
@@ -170,11 +175,11 @@ less = _of_two("less")
 less_equal = _of_two("less_equal")
 gcd = _of_two("gcd")
 lcm = _of_two("lcm")
-bitwise_and = _of_two("bitwise_and")
-bitwise_or = _of_two("bitwise_or")
-bitwise_xor = _of_two("bitwise_xor")
-bitwise_left_shift = _of_two("bitwise_left_shift", "left_shift")
-bitwise_right_shift = _of_two("bitwise_right_shift", "right_shift")
+bitwise_and = _of_bits("bitwise_and")
+bitwise_or = _of_bits("bitwise_or")
+bitwise_xor = _of_bits("bitwise_xor")
+bitwise_left_shift = _of_bits("bitwise_left_shift", "left_shift")
+bitwise_right_shift = _of_bits("bitwise_right_shift", "right_shift")
 left_shift = bitwise_left_shift
 right_shift = bitwise_right_shift
 
