@@ -119,7 +119,7 @@ void add_tensor(nb::module_& m);    // Tensor, to and from arrays
 void add_ops(nb::module_& m);       // one callable for each row
 void add_state(nb::module_& m);     // Variable, Tape
 void add_functions(nb::module_& m); // Function, control flow
-void add_data(nb::module_& m);      // Dataset, Iterator
+void add_loop(nb::module_& m);      // StepLoop
 
 // An op as a Python operator calls it.
 PyObject* call_binary(const ir::OpDef& op, PyObject* a, PyObject* b, Promotion promotion);

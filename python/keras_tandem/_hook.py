@@ -113,6 +113,8 @@ class _Finder(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path=None, target=None):
         if name not in CHOOSERS and name not in AFTER:
             return None
+        if name == "keras.src.backend.config":  # the first of them that is loaded
+            check_version()
         spec = importlib.machinery.PathFinder.find_spec(name, path, target)
         if spec and isinstance(spec.loader, importlib.machinery.SourceFileLoader):
             spec.loader = _Loader(spec.loader.name, spec.loader.path)
@@ -139,5 +141,4 @@ def install():
     if "keras.src.backend" in sys.modules:
         loaded = sys.modules["keras.src.backend"].backend()
         raise ImportError(f"tandem: Keras is already loaded with the backend {loaded!r}\n  hint: import tandem before keras")
-    check_version()
     sys.meta_path.insert(0, _Finder())

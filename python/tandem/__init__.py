@@ -13,3 +13,5 @@ _core.configure({
     "dtypes": _dtypes._core_types,
 })  # fmt: skip
 _tensor.setup()
+
+import keras_tandem  # noqa: E402, F401: `import keras` from now on finds the backend; Keras itself is not loaded
