@@ -1,6 +1,7 @@
 // All of Tandem's public C++ interface but for <tandem/extend.hpp>, which adds ops.
 #pragma once
 #include <tandem/control.hpp>
+#include <tandem/custom_gradient.hpp>
 #include <tandem/data.hpp>
 #include <tandem/device.hpp>
 #include <tandem/dlpack.hpp>

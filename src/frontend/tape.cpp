@@ -117,6 +117,7 @@ bool TapeImpl::follows(std::span<const Tensor> inputs) const {
 }
 
 void TapeImpl::record(TapeEntry entry) {
+  if (!keeps_entries) return;
   for (const Tensor& t : entry.outputs)
     if (t.defined() && is_float(dtype_of(t))) followed_.insert(t.impl());  // no gradient flows through an integer
   entries_.push_back(std::move(entry));
@@ -126,14 +127,21 @@ void TapeImpl::record_op(const ir::OpDef& op, std::span<const Tensor> inputs, st
                          Location where) {
   for (TapeImpl* t = first(); t; t = t->outer_)
     if (t->is_recording() && t->follows(inputs))
-      t->record({&op, nullptr, attrs, {inputs.begin(), inputs.end()}, {outputs.begin(), outputs.end()}, where});
+      t->record({&op, nullptr, attrs, {inputs.begin(), inputs.end()}, {outputs.begin(), outputs.end()}, where, nullptr});
 }
 
 void TapeImpl::record_graph(const ir::GraphRef& graph, std::span<const Tensor> inputs, std::span<const Tensor> outputs, Location where) {
   for (TapeImpl* t = first(); t; t = t->outer_)
     if (t->is_recording() && t->follows(inputs))
-      t->record({nullptr, graph, {}, {inputs.begin(), inputs.end()}, {outputs.begin(), outputs.end()}, where});
+      t->record({nullptr, graph, {}, {inputs.begin(), inputs.end()}, {outputs.begin(), outputs.end()}, where, nullptr});
 }
+
+void TapeImpl::record_custom(const TapeEntry& entry) {
+  for (TapeImpl* t = first(); t; t = t->outer_)
+    if (t->is_recording() && t->follows(entry.inputs)) t->record(entry);
+}
+
+const Tensor& TapeImpl::first_value(const Variable& v) const { return variables_.at(v.impl()->id).front(); }
 
 // --- gradients -------------------------------------------------------------------------------------------------------------------
 

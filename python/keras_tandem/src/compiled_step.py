@@ -49,7 +49,7 @@ class CompiledFor:
             found.append(x if isinstance(x, Tensor) else convert_to_tensor(x))
             return _Place(len(found) - 1)
 
-        if self._step.reads_itself(result):
+        if self._step.trainer._is_metrics_result(result):
             self.structure = result.keys()
             return []
         self.structure = tree.map_structure(place, result)
@@ -68,12 +68,8 @@ class CompiledStep:
     """step(data), traced at the first batch of each kind."""
 
     def __init__(self, trainer, name, function):
-        self._trainer, self.name, self.run = trainer, name, function
+        self.trainer, self.name, self.run = trainer, name, function
         self._compiled = {}
-
-    def reads_itself(self, result):
-        """True when the step's result is nothing but the metrics' results: then no step has to compute them."""
-        return isinstance(result, dict) and result is self._trainer._traced_metrics
 
     def flatten(self, data):
         leaves = tree.flatten(data)
@@ -97,4 +93,4 @@ class CompiledStep:
         tensors, pack = self.flatten(data)
         compiled = self.compiled_for(data, tensors, pack)
         results = compiled.function(tensors)
-        return self._trainer.get_metrics_result() if compiled.gives_nothing else compiled.results(results)
+        return self.trainer.get_metrics_result() if compiled.gives_nothing else compiled.results(results)

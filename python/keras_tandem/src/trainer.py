@@ -70,8 +70,15 @@ class Trainer(base_trainer.Trainer):
     def get_metrics_result(self):
         result = super().get_metrics_result()
         if _core.is_tracing():
-            object.__setattr__(self, "_traced_metrics", result)
+            object.__setattr__(self, "_traced_metrics", (result, dict(result)))
         return result
+
+    def _is_metrics_result(self, result):
+        """Whether a step that is being traced gives the metrics' results and nothing else: then no step has to compute them."""
+        if not isinstance(result, dict) or self._traced_metrics is None or result is not self._traced_metrics[0]:
+            return False
+        before = self._traced_metrics[1]
+        return result.keys() == before.keys() and all(result[k] is before[k] for k in before)
 
     # --- compiling them -------------------------------------------------------------------------------------------------------------------
 
@@ -79,13 +86,15 @@ class Trainer(base_trainer.Trainer):
         one = step if self.run_eagerly else CompiledStep(self, name, step)
 
         def function(iterator):
-            """Takes steps_per_execution batches; gives what the last step gave."""
-            outputs = None
+            """Takes steps_per_execution batches; gives what the last step gave, or, when predicting, what all of them gave."""
+            outputs = []
             for _, data in zip(range(self.steps_per_execution), iterator):
-                outputs = one(_as_tensors(data))
-            if outputs is None:
+                outputs.append(one(_as_tensors(data)))
+            if not outputs:
                 raise StopIteration
-            return outputs
+            if name != "predict_step" or len(outputs) == 1:
+                return outputs[-1]
+            return tree.map_structure(lambda *parts: np.concatenate([convert_to_numpy(p) for p in parts]), *outputs)
 
         function.step = one
         return function
@@ -295,12 +304,13 @@ class _NativeLoop:
         seconds = math.inf if every_step else _seconds_between_looks(callbacks)
         steps = steps_per_execution if every_step else 2**62
         while not loop.at_end and not stopped():
+            first = loop.step
             if every_step:
-                begin(loop.step)
+                begin(first)
             if loop.run(steps, seconds) == 0:
                 break
             if every_step or seconds != math.inf:
-                end(loop.step - 1, pythonify_logs(self._logs()))
+                end(first + steps - 1 if every_step else loop.step - 1, pythonify_logs(self._logs()))
         return self._logs()
 
 

@@ -20,6 +20,7 @@ IS_THREAD_SAFE = False  # callbacks run between steps, on the thread that called
 
 ops = _core.keras_ops
 Tensor = _core.Tensor
+_slice = slice  # Python's own; a function of this name is below
 
 
 # --- tensors ----------------------------------------------------------------------------------------------------------------------------
@@ -233,6 +234,8 @@ def fori_loop(lower, upper, body_fun, init_val):
 
 
 def scan(f, init, xs=None, length=None, reverse=False, unroll=1):
+    if not callable(f):
+        raise TypeError(f"`f` should be a callable. Received: f={f}")
     if not isinstance(unroll, bool) and (not isinstance(unroll, int) or unroll < 1):
         raise ValueError(f"`unroll` must be an positive integer or boolean. Received: unroll={unroll}")
     if xs is None and length is None:
@@ -273,9 +276,7 @@ def associative_scan(f, elems, reverse=False, axis=0):
         tensors = [ops.flip(t, axis=[axis]) for t in tensors]
 
     def part(t, *range_):
-        return t[(slice(None),) * axis + (slice_(*range_),)]
-
-    slice_ = _slice
+        return t[(_slice(None),) * axis + (_slice(*range_),)]
 
     def combine(a, b):
         return _flat(f(pack(a), pack(b)))[0]
@@ -297,9 +298,6 @@ def associative_scan(f, elems, reverse=False, axis=0):
     if reverse:
         results = [ops.flip(t, axis=[axis]) for t in results]
     return pack(results)
-
-
-_slice = slice
 
 
 def _interleaved(even, odd, axis):
