@@ -28,9 +28,11 @@ def loss(labels, logits, label_lengths, lengths, blank=0):
     blanks = ops.full(ops.cast(blank, dtype="int32"), shape=[batch, count])
     path = ops.reshape(ops.stack([blanks, labels], axis=-1), shape=[batch, 2 * count])
     path = ops.pad(path, ops.cast(blank, dtype="int32"), low=[0, 0], high=[0, 1])
-    # A label may follow the one before it without a blank between them when the two differ.
+    # A label may follow the one before it without a blank between them when the two differ. Labels have the odd places: by its class alone
+    # a label could be taken for a blank.
     before = _shifted(path, 2, ops.cast(blank, dtype="int32"))
-    may_skip = ops.logical_and(ops.not_equal(path, blank), ops.not_equal(path, before))
+    is_label = ops.equal(ops.remainder(ops.iota(shape=[batch, places], axis=1), 2), 1)
+    may_skip = ops.logical_and(is_label, ops.not_equal(path, before))
 
     # Labels behind the end may be anything, also no class.
     known = ops.clip(path, 0, classes - 1)
