@@ -19,4 +19,6 @@ NB_MODULE(_core, m) {
   add_ops(m);
   add_state(m);
   add_functions(m);
+  add_data(m);
+  add_strings(m);
 }
