@@ -81,7 +81,8 @@ class ComplexTensor(Composite):
 
     def __repr__(self):
         array = self.numpy()
-        return f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}, numpy={chr(10) if self.ndim else ''}{repr(array) if self.ndim else str(array)}>"
+        text = repr(array) if self.ndim else str(array)
+        return f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}, numpy={chr(10) if chr(10) in text else ''}{text}>"
 
     def __str__(self):
         text = str(self.numpy())
