@@ -5,6 +5,7 @@ that hold such a chain are loaded with one more case. A module that does not loo
 on Keras knows backends of other packages, and one constant is enough.
 """
 import ast
+import functools
 import importlib.abc
 import importlib.machinery
 import importlib.metadata
@@ -76,21 +77,38 @@ def _forget_with_session(module):
     """clear_session also drops what the engine keeps."""
     clear = module.clear_session
 
+    @functools.wraps(clear)
     def clear_session(free_memory=True):
         clear(free_memory)
-        from tandem import _core
-
         if free_memory:
+            from tandem import _core
+
             _core.release_memory()
 
-    clear_session.__doc__ = clear.__doc__
     module.clear_session = clear_session
+
+
+def _save_folders(module):
+    """model.save("folder"), as TensorFlow's Keras 2 had it: a folder that load_model reads back whole."""
+    save = module.save_model
+
+    @functools.wraps(save)
+    def save_model(model, filepath, overwrite=True, zipped=None, **kwargs):
+        from keras_tandem import _folder
+
+        if zipped is None and _folder.is_meant(filepath) and kwargs.get("save_format") in (None, "tf"):
+            return _folder.save(model, filepath, overwrite)
+        return save(model, filepath, overwrite=overwrite, zipped=zipped, **kwargs)
+
+    module.save_model = save_model
 
 
 AFTER = {
     "keras.src.backend.config": _allow,
     "keras.src.utils.module_utils": _allow,
     "keras.src.utils.backend_utils": _teach_dynamic_backend,
+    "keras.src.backend.common.global_state": _forget_with_session,
+    "keras.src.saving.saving_api": _save_folders,
 }
 
 

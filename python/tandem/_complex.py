@@ -43,7 +43,7 @@ class ComplexTensor(Composite):
         if part is None:
             part = dtypes.float32 if array.dtype == np.complex64 else dtypes.float64
         array = array.astype(np.complex64 if part is dtypes.float32 else np.complex128)
-        return cls(convert(np.ascontiguousarray(array.real), part), convert(np.ascontiguousarray(array.imag), part))
+        return cls(convert(np.array(array.real), part), convert(np.array(array.imag), part))
 
     dtype = property(lambda self: _dtype_for(self.re.dtype))
     shape = property(lambda self: self.re.shape)
@@ -81,7 +81,8 @@ class ComplexTensor(Composite):
 
     def __repr__(self):
         array = self.numpy()
-        return f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}, numpy={chr(10) if self.ndim else ''}{repr(array) if self.ndim else str(array)}>"
+        text = repr(array) if self.ndim else str(array)
+        return f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}, numpy={chr(10) if chr(10) in text else ''}{text}>"
 
     def __str__(self):
         text = str(self.numpy())

@@ -127,7 +127,7 @@ class StringTensor(Composite):
 
     def __repr__(self):
         text = repr(self.array) if self.ndim else repr(self.array[()])
-        return f"<tf.Tensor: shape={self.shape}, dtype=string, numpy={chr(10) if self.ndim else ''}{text}>"
+        return f"<tf.Tensor: shape={self.shape}, dtype=string, numpy={chr(10) if chr(10) in text else ''}{text}>"
 
     def __str__(self):
         text = str(self.array) if self.ndim else repr(self.array[()])

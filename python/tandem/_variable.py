@@ -193,9 +193,9 @@ class Variable(_core.Variable):
         if _core.is_tracing():
             return f"<tf.Variable '{self.name}' shape={self.shape} dtype={self.dtype.name}>"
         array = self.numpy()
-        return f"<tf.Variable '{self.name}' shape={self.shape} dtype={self.dtype.name}, numpy={chr(10) if np.ndim(array) else ''}{array!r}>" if np.ndim(array) else (
-            f"<tf.Variable '{self.name}' shape={self.shape} dtype={self.dtype.name}, numpy={array}>"
-        )
+        text = repr(array) if np.ndim(array) else str(array)
+        newline = "\n" if "\n" in text else ""
+        return f"<tf.Variable '{self.name}' shape={self.shape} dtype={self.dtype.name}, numpy={newline}{text}>"
 
     def __copy__(self):
         return Variable(self.read(), name=self.name.split(":")[0], trainable=self.trainable)

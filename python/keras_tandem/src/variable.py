@@ -56,6 +56,10 @@ class Variable(KerasVariable):
     def __tandem_tensor__(self):
         return self.value
 
+    def __tandem_variable__(self):
+        """The engine's variable, by which a tape differentiates."""
+        return self._value
+
     def __array__(self, dtype=None, copy=None):
         array = self.value.numpy()
         return array if dtype is None else array.astype(dtype)
