@@ -6,8 +6,8 @@ from keras_tandem.src.ops.core import Tensor, cast, convert_to_tensor, ops
 from tandem import _core
 
 __all__ = [
-    "Dim", "Tensor", "axis_of", "cast", "convert_to_tensor", "dtype_of", "extent", "floating", "floatx", "function", "is_number", "ops",
-    "product", "promoted", "promoted_floats", "ravel", "result_type", "resulting", "values",
+    "Dim", "Tensor", "axis_of", "cast", "convert_to_tensor", "dtype_of", "extent", "floating", "floatx", "function", "is_number",
+    "ops", "product", "promoted", "promoted_floats", "ravel", "result_type", "resulting", "values",
 ]  # fmt: skip
 
 Dim = _core.Dim
@@ -97,5 +97,5 @@ def values(x, name):
     """x as a NumPy array, for a result whose shape depends on them."""
     x = convert_to_tensor(x)
     if x.is_traced:
-        raise NotImplementedError(f"{name}: the shape of the result depends on values, which are not known while a function is traced")
+        raise NotImplementedError(f"{name}: the shape of the result depends on values, which are not known while tracing")
     return x.numpy()
