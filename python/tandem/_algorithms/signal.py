@@ -9,7 +9,7 @@ ops = _core.ops
 
 
 def window(kind, length, periodic=True):
-    """A window of cosines, 'hann' or 'hamming', as a NumPy array. A periodic one is what a transform wants, the other one is symmetric."""
+    """A window of cosines, 'hann' or 'hamming', as a NumPy array. Transforms want a periodic one, the other is symmetric."""
     if kind not in ("hann", "hamming"):
         raise ValueError(f"the window is '{kind}', there are 'hann' and 'hamming'")
     mean = {"hann": 0.5, "hamming": 0.54}[kind]

@@ -38,7 +38,9 @@ def eig(x):
     """Eigenvalues and eigenvectors, as long as they are real: the backend has no complex types."""
     real, imag, vectors, vectors_imag = ops.eig(floating(x))
     if real.is_traced:
-        raise NotImplementedError("eig: whether the eigenvalues are real is not known while a function is traced; eigh takes symmetric matrices")
+        raise NotImplementedError(
+            "eig: whether the eigenvalues are real is not known while a function is traced; eigh takes symmetric matrices"
+        )
     largest = max(float(np.abs(part.numpy()).max(initial=0)) for part in (imag, vectors_imag))
     scale = float(np.abs(real.numpy()).max(initial=0))
     if largest > 1e-6 * max(scale, 1.0):
@@ -73,7 +75,7 @@ def norm(x, ord=None, axis=None, keepdims=False):
         raise ValueError(f"Invalid `ord` argument for vector norm. Received: ord={ord}")
     if count == 2 and ord not in ("fro", "nuc", math.inf, -math.inf, 1, -1, 2, -2):
         raise ValueError(f"Invalid `ord` argument for matrix norm. Received: ord={ord}")
-    return ops.norm(x, ord=ord if isinstance(ord, str) else str(ord), axis=list(range(x.ndim)) if axes is None else axes, keepdims=keepdims)
+    return ops.norm(x, ord=str(ord), axis=list(range(x.ndim)) if axes is None else axes, keepdims=keepdims)
 
 
 def qr(x, mode="reduced"):
@@ -112,8 +114,8 @@ def pinv(x, rcond=None):
 
 
 def jvp(fun, primals, tangents, has_aux=False):
-    """The derivative along the tangents. The gradient by the inputs is linear in the outputs' gradients; differentiated by those, it gives
-    the derivative the other way round."""
+    """The derivative along the tangents. The gradient by the inputs is linear in the outputs' gradients; differentiated by those,
+    it gives the derivative the other way round."""
     primals, tangents = list(primals), list(tangents)
     inputs = [convert_to_tensor(x) for x in tree.flatten(primals)]
     along = [convert_to_tensor(t, x.dtype) for t, x in zip(tree.flatten(tangents), inputs, strict=True)]

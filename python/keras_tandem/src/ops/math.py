@@ -4,7 +4,7 @@ import numpy as np
 from keras_tandem.src.ops._numpy.common import cast, convert_to_tensor, floating, function, ops, values
 from tandem._algorithms import signal
 
-# --- segments and ranks -----------------------------------------------------------------------------------------------------------------
+# --- segments and ranks ---------------------------------------------------------------------------------------------------------
 
 
 def _segment(name):
@@ -48,7 +48,7 @@ def cdist(x, y):
     return ops.norm2(ops.subtract(ops.expand_dims(x, axis=[-2]), ops.expand_dims(y, axis=[-3])), axis=[-1])
 
 
-# --- Fourier transforms -----------------------------------------------------------------------------------------------------------------
+# --- Fourier transforms ---------------------------------------------------------------------------------------------------------
 
 
 def extract_sequences(x, sequence_length, sequence_stride):
@@ -62,7 +62,8 @@ def _parts(x):
     real, imag = convert_to_tensor(x[0]), convert_to_tensor(x[1])
     if real.shape != imag.shape:
         raise ValueError(
-            "Input `x` should be a tuple of two tensors - real and imaginary. Both the real and imaginary parts should have the same shape. "
+            "Input `x` should be a tuple of two tensors - real and imaginary. "
+            "Both the real and imaginary parts should have the same shape. "
             f"Received: x[0].shape = {real.shape}, x[1].shape = {imag.shape}"
         )
     if not real.dtype.is_floating or not imag.dtype.is_floating:
@@ -96,7 +97,9 @@ def _window(window, sequence_length, fft_length):
         return None
     if isinstance(window, str):
         if window not in ("hann", "hamming"):
-            raise ValueError(f'If a string is passed to `window`, it must be one of `"hann"`, `"hamming"`. Received: window={window}')
+            raise ValueError(
+                f'If a string is passed to `window`, it must be one of `"hann"`, `"hamming"`. Received: window={window}'
+            )
         window = signal.window(window, sequence_length)
     window = values(window, "stft: a window")
     if window.ndim != 1 or window.shape[0] != sequence_length:
@@ -138,7 +141,7 @@ def istft(x, sequence_length, sequence_stride, fft_length, length=None, window="
     return result[..., start : result.dims[-1] - start]
 
 
-# --- special functions ------------------------------------------------------------------------------------------------------------------
+# --- special functions ----------------------------------------------------------------------------------------------------------
 
 
 def rsqrt(x):

@@ -2,11 +2,10 @@
 import builtins
 
 import numpy as np
-from keras.src.backend.common import standardize_dtype
 from keras.src.backend.common.backend_utils import vectorize_impl
 
 from keras_tandem.src.ops._numpy.common import (
-    Dim, Tensor, cast, convert_to_tensor, dtype_of, extent, floating, is_number, ops, product, promoted, ravel, result_type, values,
+    cast, convert_to_tensor, dtype_of, extent, is_number, ops, product, promoted, ravel, result_type, values,
 )  # fmt: skip
 from keras_tandem.src.ops._numpy.elementwise import _truth
 from keras_tandem.src.ops.core import vectorized_map
@@ -43,11 +42,8 @@ def where(condition, x1=None, x2=None):
 
 
 def nonzero(x):
-    x = convert_to_tensor(x)
-    if x.is_traced:
-        values(x, "nonzero")
-    places, count = ops.nonzero(x)
-    return tuple(ops.unstack(places[: count.item()], axis=-1)) if x.ndim else (convert_to_tensor(np.nonzero(np.atleast_1d(x.numpy()))[0], "int32"),)
+    places = np.nonzero(np.atleast_1d(values(x, "nonzero")))
+    return tuple(convert_to_tensor(p, "int32") for p in places)
 
 
 def unravel_index(indices, shape):
@@ -61,7 +57,7 @@ def unravel_index(indices, shape):
     return tuple(reversed(result))
 
 
-# --- order ------------------------------------------------------------------------------------------------------------------------------
+# --- order ----------------------------------------------------------------------------------------------------------------------
 
 
 def sort(x, axis=-1):
@@ -91,7 +87,8 @@ def searchsorted(sorted_sequence, values, side="left"):
     sorted_sequence, values = convert_to_tensor(sorted_sequence), convert_to_tensor(values)
     if sorted_sequence.ndim != 1:
         raise ValueError(
-            "`searchsorted` only supports 1-D sorted sequences. You can use `keras.ops.vectorized_map` to extend it to N-D sequences. "
+            "`searchsorted` only supports 1-D sorted sequences. "
+            "You can use `keras.ops.vectorized_map` to extend it to N-D sequences. "
             f"Received: sorted_sequence.shape={sorted_sequence.shape}"
         )
     return _found(sorted_sequence, values, side == "right")
@@ -117,7 +114,7 @@ def isin(x1, x2, assume_unique=False, invert=False):
     return (ops.not_equal if invert else ops.equal)(nearest, x1)
 
 
-# --- counts -----------------------------------------------------------------------------------------------------------------------------
+# --- counts ---------------------------------------------------------------------------------------------------------------------
 
 
 def bincount(x, weights=None, minlength=0, sparse=False):
@@ -163,7 +160,7 @@ def unique(x, sorted=True, return_index=False, return_inverse=False, return_coun
 def _unique(x, axis, size, fill_value):
     """Values, places, inverse and counts. How many there are is only known from the values."""
     array = values(x, "unique without size" if axis is None else "unique along an axis")
-    found, index, inverse, counts = np.unique(array, return_index=True, return_inverse=True, return_counts=True, axis=axis, equal_nan=False)
+    found, index, inverse, counts = np.unique(array, True, True, True, axis, equal_nan=False)
     inverse = inverse.reshape(array.shape if axis is None else array.shape[axis])
     if size is not None:
         found, index, counts = _resized(found, size, axis, fill_value), _resized(index, size, 0), _resized(counts, size, 0, 0)

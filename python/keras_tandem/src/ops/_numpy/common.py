@@ -6,8 +6,8 @@ from keras_tandem.src.ops.core import Tensor, cast, convert_to_tensor, ops
 from tandem import _core
 
 __all__ = [
-    "Dim", "Tensor", "axis_of", "cast", "convert_to_tensor", "dtype_of", "extent", "floating", "floatx", "function", "is_number", "ops",
-    "product", "promoted", "promoted_floats", "ravel", "result_type", "resulting", "values",
+    "Dim", "Tensor", "axis_of", "cast", "convert_to_tensor", "dtype_of", "extent", "floating", "floatx", "function", "is_number",
+    "ops", "product", "promoted", "promoted_floats", "ravel", "result_type", "resulting", "values",
 ]  # fmt: skip
 
 Dim = _core.Dim
@@ -44,20 +44,27 @@ def floating(x):
     return x if x.dtype.is_floating else cast(x, floatx())
 
 
+def _shared_type(xs):
+    """The type of all tensors among xs, when they have one that a Python number beside them does not change; else None."""
+    dtypes = {x.dtype.name: x.dtype for x in xs if isinstance(x, Tensor)}
+    if len(dtypes) != 1:
+        return None
+    (dtype,) = dtypes.values()
+    others = [x for x in xs if not isinstance(x, Tensor)]
+    return dtype if not others or (dtype.is_floating and all(is_number(x) for x in others)) else None
+
+
 def promoted(*xs):
     """Tensors of one type, by Keras's rule. Those of one type, also a wide one, keep it."""
-    if all(isinstance(x, Tensor) for x in xs) and len({x.dtype.name for x in xs}) == 1:
-        return list(xs)
-    dtype = resulting(*xs)
+    dtype = _shared_type(xs) or resulting(*xs)
     return [convert_to_tensor(x, dtype) for x in xs]
 
 
 def promoted_floats(*xs):
     """promoted, with integers as Keras's float type."""
-    first = xs[0]
-    if isinstance(first, Tensor) and first.dtype.is_floating and all(isinstance(x, Tensor) and x.dtype is first.dtype for x in xs):
-        return list(xs)
-    dtype = resulting(*xs, float)
+    dtype = _shared_type(xs)
+    if dtype is None or not dtype.is_floating:
+        dtype = resulting(*xs, float)
     return [convert_to_tensor(x, dtype) for x in xs]
 
 
@@ -90,5 +97,5 @@ def values(x, name):
     """x as a NumPy array, for a result whose shape depends on them."""
     x = convert_to_tensor(x)
     if x.is_traced:
-        raise NotImplementedError(f"{name}: the shape of the result depends on values, which are not known while a function is traced")
+        raise NotImplementedError(f"{name}: the shape of the result depends on values, which are not known while tracing")
     return x.numpy()

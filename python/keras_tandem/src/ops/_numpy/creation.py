@@ -10,7 +10,10 @@ from keras_tandem.src.ops._numpy.common import (
 
 
 def _shape(shape):
-    return list(shape) if isinstance(shape, (list, tuple)) else shape if isinstance(shape, Tensor) and shape.ndim == 1 else [shape]
+    """Extents, of several or of one alone; a tensor may stand for them."""
+    if isinstance(shape, (list, tuple)):
+        return list(shape)
+    return shape if isinstance(shape, Tensor) and shape.ndim == 1 else [shape]
 
 
 def full(shape, fill_value, dtype=None):
@@ -97,7 +100,7 @@ def meshgrid(*x, indexing="xy"):
     return grids
 
 
-# --- sequences --------------------------------------------------------------------------------------------------------------------------
+# --- sequences ------------------------------------------------------------------------------------------------------------------
 
 
 def _plain(x):
@@ -183,7 +186,7 @@ def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
     return result if dtype is None else cast(result, standardize_dtype(dtype))
 
 
-# --- windows ----------------------------------------------------------------------------------------------------------------------------
+# --- windows --------------------------------------------------------------------------------------------------------------------
 
 
 def _window(x, formula):

@@ -5,7 +5,7 @@ from keras.src.backend.common import standardize_dtype
 from keras.src.backend.common.dtypes import INT_TYPES
 
 from keras_tandem.src.ops._numpy.common import (
-    cast, convert_to_tensor, floating, floatx, function, is_number, ops, promoted, promoted_floats, resulting,
+    cast, convert_to_tensor, floating, floatx, function, is_number, ops, promoted, promoted_floats,
 )  # fmt: skip
 
 
@@ -50,7 +50,7 @@ def _truth(x):
     return x if x.dtype.is_bool else ops.not_equal(x, 0)
 
 
-# --- one operand ------------------------------------------------------------------------------------------------------------------------
+# --- one operand ----------------------------------------------------------------------------------------------------------------
 
 arccos = _of_floats("arccos")
 arccosh = _of_floats("arccosh")
@@ -154,7 +154,7 @@ def angle(x):
     return ops.where(ops.is_nan(x), x, turned)
 
 
-# --- two operands -----------------------------------------------------------------------------------------------------------------------
+# --- two operands ---------------------------------------------------------------------------------------------------------------
 
 add = _of_two("add")
 subtract = _of_two("subtract")
@@ -199,10 +199,10 @@ logical_xor = _of_two_bools("logical_xor")
 
 
 def ldexp(x1, x2):
-    x1, x2 = convert_to_tensor(x1), convert_to_tensor(x2)
+    x2 = convert_to_tensor(x2)
     if standardize_dtype(x2.dtype) not in INT_TYPES:
         raise TypeError(f"ldexp exponent must be an integer type. Received: x2 dtype={x2.dtype.name}")
-    return ops.ldexp(convert_to_tensor(x1, resulting(x1, x2, float)), x2)
+    return ops.ldexp(floating(x1), x2)
 
 
 def isclose(x1, x2, rtol=1e-5, atol=1e-8, equal_nan=False):

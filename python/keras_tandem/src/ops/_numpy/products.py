@@ -62,7 +62,10 @@ def cross(x1, x2, axisa=-1, axisb=-1, axisc=-1, axis=None):
     x2 = ops.moveaxis(x2, source=[axisb], destination=[-1])
     sizes = x1.shape[-1], x2.shape[-1]
     if any(n not in (2, 3, None) for n in sizes):
-        raise ValueError(f"`x1`'s dim on `axis={axisa}` and `x2`'s dim on `axis={axisb}` must be either 2 or 3. Received: {sizes[0]} and {sizes[1]}")
+        raise ValueError(
+            f"`x1`'s dim on `axis={axisa}` and `x2`'s dim on `axis={axisb}` must be either 2 or 3. "
+            f"Received: {sizes[0]} and {sizes[1]}"
+        )
     if x1.dtype.is_bool:
         raise TypeError("cross: bools have no cross product")
     a, b = ([x[..., i] for i in range(n)] for x, n in zip((x1, x2), sizes))

@@ -98,7 +98,7 @@ def average(x, axis=None, weights=None):
     return ops.divide(ops.sum(ops.multiply(x, weights), axis=axis), ops.sum(weights, axis=axis))
 
 
-# --- quantiles --------------------------------------------------------------------------------------------------------------------------
+# --- quantiles ------------------------------------------------------------------------------------------------------------------
 
 
 def _quantile(name):
@@ -129,7 +129,7 @@ def nanpercentile(x, q, axis=None, method="linear", keepdims=False):
     return nanquantile(x, _hundredth(q), axis, method, keepdims)
 
 
-# --- running --------------------------------------------------------------------------------------------------------------------------
+# --- running --------------------------------------------------------------------------------------------------------------------
 
 
 def _running(name, empty=None):
@@ -155,7 +155,8 @@ nancumprod = _running("nancumprod", 1)
 
 
 def _without(x, axis, first, last):
-    """x without so many slices at the ends of an axis. The bounds are subtracted here, so that unknown extents of two parts are seen to be equal."""
+    """x without so many slices at the ends of an axis. The bounds are subtracted here, so that the unknown extents of two parts
+    are seen to be equal."""
     axis = axis_of(axis, x.ndim)
     count = x.dims[axis]
     if isinstance(count, int):

@@ -7,9 +7,9 @@ from keras_tandem.src.ops._numpy.common import (
 from keras_tandem.src.ops._numpy.creation import _shape
 
 __all__ = [
-    "append", "array_split", "broadcast_to", "concatenate", "diag", "diagflat", "diagonal", "dsplit", "dstack", "expand_dims", "flip",
-    "fliplr", "flipud", "hsplit", "hstack", "moveaxis", "ndim", "pad", "ravel", "repeat", "reshape", "roll", "rot90", "size", "split",
-    "squeeze", "stack", "swapaxes", "tile", "trace", "transpose", "tril", "triu", "vsplit", "vstack",
+    "append", "array_split", "broadcast_to", "concatenate", "diag", "diagflat", "diagonal", "dsplit", "dstack", "expand_dims",
+    "flip", "fliplr", "flipud", "hsplit", "hstack", "moveaxis", "ndim", "pad", "ravel", "repeat", "reshape", "roll", "rot90",
+    "size", "split", "squeeze", "stack", "swapaxes", "tile", "trace", "transpose", "tril", "triu", "vsplit", "vstack",
 ]  # fmt: skip
 
 
@@ -105,7 +105,7 @@ def rot90(array, k=1, axes=(0, 1)):
     return ops.rot90(array, k=k, axes=[axis_of(a, array.ndim) for a in axes])
 
 
-# --- together and apart -----------------------------------------------------------------------------------------------------------------
+# --- together and apart ---------------------------------------------------------------------------------------------------------
 
 
 def concatenate(xs, axis=0):
@@ -151,12 +151,15 @@ def split(x, indices_or_sections, axis=0):
     if isinstance(indices_or_sections, (int, np.integer)):
         sections = int(indices_or_sections)
         if isinstance(count, int) and count % sections:
-            raise ValueError(f"array split does not result in an equal division: axis {axis} has {count} elements, {sections} parts are wanted")
+            raise ValueError(
+                "array split does not result in an equal division: "
+                f"axis {axis} has {count} elements, {sections} parts are wanted"
+            )
         sizes = [count // sections] * sections
     else:
         bounds = [0, *_bounds(indices_or_sections, count), count]
-        sizes = [max(after - before, 0) if isinstance(after - before, int) else after - before for before, after in zip(bounds, bounds[1:])]
-        if isinstance(count, int) and sum(sizes) != count:  # bounds that go back: parts that overlap
+        sizes = [after - before for before, after in zip(bounds, bounds[1:])]
+        if isinstance(count, int) and min(sizes) < 0:  # bounds that go back: parts that overlap
             return [_part(x, axis, before, after) for before, after in zip(bounds, bounds[1:])]
     return list(ops.split(x, sizes=sizes, axis=axis))
 
@@ -198,14 +201,15 @@ def dsplit(x, indices_or_sections):
     return split(x, indices_or_sections, axis=2)
 
 
-# --- more of the same -------------------------------------------------------------------------------------------------------------------
+# --- more of the same -----------------------------------------------------------------------------------------------------------
 
 
 def tile(x, repeats):
     x = convert_to_tensor(x)
     if isinstance(repeats, (Tensor, np.ndarray)):
-        repeats = [repeats[i] for i in range(repeats.shape[0])] if isinstance(repeats, Tensor) and repeats.is_traced else repeats.tolist()
+        repeats = list(repeats)
     repeats = list(repeats) if isinstance(repeats, (list, tuple)) else [repeats]
+    repeats = [r.item() if isinstance(r, Tensor) and not r.is_traced else r for r in repeats]
     if all(isinstance(r, (int, np.integer)) for r in repeats):
         return ops.tile(x, repeats=[int(r) for r in repeats])
     # Some are extents: an axis of copies before each axis, then both as one.
@@ -230,7 +234,7 @@ def repeat(x, repeats, axis=None):
     if counts.size == 1:
         return ops.repeat(x, repeats=int(counts.reshape(-1)[0]), axis=axis)
     if isinstance(x.dims[axis], Dim):
-        raise NotImplementedError("repeat: the extent of the axis is not known while a function is traced, and each place has its own number")
+        raise NotImplementedError("repeat: each place has its own number, and how many there are is not known while tracing")
     return ops.take(x, convert_to_tensor(np.repeat(np.arange(x.dims[axis], dtype="int32"), counts)), axis=axis)
 
 
@@ -267,7 +271,7 @@ def _widths(pad_width, rank):
     return pairs * rank if len(pairs) == 1 else pairs
 
 
-# --- diagonals --------------------------------------------------------------------------------------------------------------------------
+# --- diagonals ------------------------------------------------------------------------------------------------------------------
 
 
 def diag(x, k=0):
