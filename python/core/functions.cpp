@@ -64,6 +64,11 @@ void add_functions(nb::module_& m) {
       }, nb::arg("body"), nb::arg("name") = "function", nb::arg("specs").none() = nb::none())
       .def("__call__", call_function)
       .def_prop_ro("trace_count", [](const CompiledFunction& f) { return f.callable().trace_count(); })
+      .def("prepare", [](const CompiledFunction& f) {
+        const PythonCall call;
+        nb::gil_scoped_release release;
+        f.callable().prepare(std::source_location());
+      }, "Traces and compiles a function with specs now.")
       .def("graph", [](const CompiledFunction& f) { return f.callable().graph_str(); })
       .def("result_specs", [](const CompiledFunction& f, nb::handle specs) {
         const std::vector<Spec> in = specs_of(specs);

@@ -34,7 +34,7 @@ class CompiledFor:
         if self.specs is None:
             return
         try:
-            self.function.result_specs(self.specs)
+            self.function.prepare()
         except Exception:
             # Something in the model wants the batch as a number: one trace for each batch size then.
             self.function = _core.Function(self._body, step.name)

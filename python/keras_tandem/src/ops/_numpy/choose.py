@@ -6,7 +6,7 @@ from keras.src.backend.common import standardize_dtype
 from keras.src.backend.common.backend_utils import vectorize_impl
 
 from keras_tandem.src.ops._numpy.common import (
-    Dim, Tensor, axis_of, cast, convert_to_tensor, dtype_of, extent, floating, is_number, ops, product, promoted, ravel, result_type, values,
+    Dim, Tensor, cast, convert_to_tensor, dtype_of, extent, floating, is_number, ops, product, promoted, ravel, result_type, values,
 )  # fmt: skip
 from keras_tandem.src.ops._numpy.elementwise import _truth
 from keras_tandem.src.ops.core import vectorized_map
@@ -127,10 +127,12 @@ def bincount(x, weights=None, minlength=0, sparse=False):
     minlength = int(minlength or 0)
     largest = values(x, "bincount")
     length = builtins.max(minlength, int(largest.max()) + 1 if largest.size else 0)
-    if weights is not None:
-        weights = convert_to_tensor(weights)
-        weights = cast(weights, result_type(weights.dtype, "int32"))
-    return ops.bincount(x if x.dtype.is_integer else cast(x, "int32"), weights, length=length)
+    places = x if x.dtype.is_integer else cast(x, "int32")
+    if weights is None:
+        return ops.bincount(places, None, length=length)
+    weights = convert_to_tensor(weights)
+    dtype = result_type(x.dtype, weights.dtype)
+    return cast(ops.bincount(places, cast(weights, dtype), length=length), dtype)
 
 
 def histogram(x, bins=10, range=None):
@@ -153,20 +155,22 @@ def histogram(x, bins=10, range=None):
 
 def unique(x, sorted=True, return_index=False, return_inverse=False, return_counts=False, axis=None, size=None, fill_value=None):
     x = convert_to_tensor(x)
-    array = values(x, "unique")
-    found, index, inverse, counts = np.unique(array, return_index=True, return_inverse=True, return_counts=True, axis=axis, equal_nan=False)
-    inverse = inverse.reshape(array.shape if axis is None else array.shape[axis])
-    if size is not None:
-        along = 0 if axis is None else axis_of(axis, array.ndim)
-        found, index, counts = (_resized(a, size, at, fill) for a, at, fill in ((found, along, fill_value), (index, 0, None), (counts, 0, 0)))
-    results = [convert_to_tensor(found, x.dtype)]
-    for wanted, part in ((return_index, index), (return_inverse, inverse), (return_counts, counts)):
-        if wanted:
-            results.append(convert_to_tensor(part, "int32"))
+    parts = _unique_of_size(x, size, fill_value) if axis is None and size is not None else _unique(x, axis, size, fill_value)
+    results = [part for part, wanted in zip(parts, (True, return_index, return_inverse, return_counts)) if wanted]
     return results[0] if len(results) == 1 else tuple(results)
 
 
-def _resized(array, size, axis, fill):
+def _unique(x, axis, size, fill_value):
+    """Values, places, inverse and counts. How many there are is only known from the values."""
+    array = values(x, "unique without size" if axis is None else "unique along an axis")
+    found, index, inverse, counts = np.unique(array, return_index=True, return_inverse=True, return_counts=True, axis=axis, equal_nan=False)
+    inverse = inverse.reshape(array.shape if axis is None else array.shape[axis])
+    if size is not None:
+        found, index, counts = _resized(found, size, axis, fill_value), _resized(index, size, 0), _resized(counts, size, 0, 0)
+    return convert_to_tensor(found, x.dtype), *(convert_to_tensor(part, "int32") for part in (index, inverse, counts))
+
+
+def _resized(array, size, axis, fill=None):
     """Cut or filled up to a size; by default with the first slice."""
     have = array.shape[axis]
     array = np.take(array, np.arange(builtins.min(size, have)), axis)
@@ -176,6 +180,23 @@ def _resized(array, size, axis, fill):
     shape[axis] = size - have
     filling = np.broadcast_to(np.take(array, [0], axis), shape) if fill is None else np.full(shape, fill, array.dtype)
     return np.concatenate([array, filling], axis)
+
+
+def _unique_of_size(x, size, fill_value):
+    """The same of all elements, as a shape that does not depend on them."""
+    flat = ravel(x)
+    found, inverse, counts, number = ops.unique(flat)
+    # In a stable order of the elements, those of one value stand together, the first of them first.
+    first = ops.take(ops.argsort(flat), ops.minimum(ops.cumsum(counts, exclusive=True), extent(flat.dims[0]) - 1))
+    places = ops.iota(shape=[size], axis=0, dtype="int32")
+    real = ops.less(places, number)
+
+    def sized(part, fill):
+        part = ops.take(part, ops.minimum(places, extent(flat.dims[0]) - 1))
+        return ops.where(real, part, cast(fill, part.dtype))
+
+    filling = found[0] if fill_value is None else fill_value
+    return sized(found, filling), sized(first, first[0]), ops.reshape(inverse, shape=x.dims), sized(counts, 0)
 
 
 def vectorize(pyfunc, *, excluded=None, signature=None):

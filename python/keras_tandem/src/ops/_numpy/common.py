@@ -7,7 +7,7 @@ from tandem import _core
 
 __all__ = [
     "Dim", "Tensor", "axis_of", "cast", "convert_to_tensor", "dtype_of", "extent", "floating", "floatx", "function", "is_number", "ops",
-    "product", "promoted", "ravel", "result_type", "resulting", "values",
+    "product", "promoted", "promoted_floats", "ravel", "result_type", "resulting", "values",
 ]  # fmt: skip
 
 Dim = _core.Dim
@@ -45,8 +45,19 @@ def floating(x):
 
 
 def promoted(*xs):
-    """Tensors of one type, by Keras's rule."""
+    """Tensors of one type, by Keras's rule. Those of one type, also a wide one, keep it."""
+    if all(isinstance(x, Tensor) for x in xs) and len({x.dtype.name for x in xs}) == 1:
+        return list(xs)
     dtype = resulting(*xs)
+    return [convert_to_tensor(x, dtype) for x in xs]
+
+
+def promoted_floats(*xs):
+    """promoted, with integers as Keras's float type."""
+    first = xs[0]
+    if isinstance(first, Tensor) and first.dtype.is_floating and all(isinstance(x, Tensor) and x.dtype is first.dtype for x in xs):
+        return list(xs)
+    dtype = resulting(*xs, float)
     return [convert_to_tensor(x, dtype) for x in xs]
 
 

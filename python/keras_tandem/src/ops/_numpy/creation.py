@@ -127,18 +127,29 @@ def arange(start, stop=None, step=None, dtype=None):
 
 def _space(row, start, stop, num, dtype, axis, **attributes):
     """Numbers from start to stop along a new axis."""
-    if isinstance(num, Dim):
-        raise NotImplementedError(f"{row}: the number of elements is not known while a function is traced")
     dtype = resulting(start, stop, float) if dtype is None else standardize_dtype(dtype)
     compute = dtype if "float" in dtype else floatx()
     start, stop = convert_to_tensor(start, compute), convert_to_tensor(stop, compute)
-    result = getattr(ops, row)(start, stop, num=int(_plain(num)), **attributes)
+    num = _plain(num)
+    if isinstance(num, (Dim, Tensor)):
+        result = _unknown_many(start, stop, num, **attributes)
+    else:
+        result = getattr(ops, row)(start, stop, num=int(num), **attributes)
     axis = axis_of(axis, result.ndim)
     if axis:
         result = ops.moveaxis(result, source=[0], destination=[axis])
     if compute != dtype:  # whole numbers below, as NumPy has it
         result = cast(ops.floor(result), dtype)
     return result
+
+
+def _unknown_many(start, stop, num, endpoint, base=None):
+    """linspace, or logspace with a base, of a number of elements that is an extent."""
+    start, stop = ops.expand_dims(start, axis=[0]), ops.expand_dims(stop, axis=[0])
+    places = ops.iota(shape=[num] + [1] * (start.ndim - 1), axis=0, dtype=start.dtype)
+    parts = ops.maximum(ops.subtract(extent(num, start.dtype), 1 if endpoint else 0), 1)
+    result = ops.add(start, ops.multiply(places, ops.divide(ops.subtract(stop, start), parts)))
+    return result if base is None else ops.power(cast(base, start.dtype), result)
 
 
 def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0):

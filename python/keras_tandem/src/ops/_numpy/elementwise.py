@@ -5,7 +5,7 @@ from keras.src.backend.common import standardize_dtype
 from keras.src.backend.common.dtypes import INT_TYPES
 
 from keras_tandem.src.ops._numpy.common import (
-    cast, convert_to_tensor, floating, floatx, function, is_number, ops, promoted, resulting,
+    cast, convert_to_tensor, floating, floatx, function, is_number, ops, promoted, promoted_floats, resulting,
 )  # fmt: skip
 
 
@@ -25,14 +25,14 @@ def _of_two(name, row=None):
     return function(name, lambda x1, x2: row(_operand(x1), _operand(x2)))
 
 
+def _of_bits(name, row=None):
+    row = getattr(ops, row or name)
+    return function(name, lambda x, y: row(_operand(x), _operand(y)))
+
+
 def _of_two_floats(name, row=None):
     row = getattr(ops, row or name)
-
-    def body(x1, x2):
-        dtype = resulting(x1, x2, float)
-        return row(convert_to_tensor(x1, dtype), convert_to_tensor(x2, dtype))
-
-    return function(name, body)
+    return function(name, lambda x1, x2: row(*promoted_floats(_operand(x1), _operand(x2))))
 
 
 def _of_two_bools(name):
@@ -175,11 +175,11 @@ less = _of_two("less")
 less_equal = _of_two("less_equal")
 gcd = _of_two("gcd")
 lcm = _of_two("lcm")
-bitwise_and = _of_two("bitwise_and")
-bitwise_or = _of_two("bitwise_or")
-bitwise_xor = _of_two("bitwise_xor")
-bitwise_left_shift = _of_two("bitwise_left_shift", "left_shift")
-bitwise_right_shift = _of_two("bitwise_right_shift", "right_shift")
+bitwise_and = _of_bits("bitwise_and")
+bitwise_or = _of_bits("bitwise_or")
+bitwise_xor = _of_bits("bitwise_xor")
+bitwise_left_shift = _of_bits("bitwise_left_shift", "left_shift")
+bitwise_right_shift = _of_bits("bitwise_right_shift", "right_shift")
 left_shift = bitwise_left_shift
 right_shift = bitwise_right_shift
 
@@ -206,8 +206,7 @@ def ldexp(x1, x2):
 
 
 def isclose(x1, x2, rtol=1e-5, atol=1e-8, equal_nan=False):
-    dtype = resulting(x1, x2, float)
-    return ops.is_close(convert_to_tensor(x1, dtype), convert_to_tensor(x2, dtype), rtol=rtol, atol=atol, equal_nan=equal_nan)
+    return ops.is_close(*promoted_floats(_operand(x1), _operand(x2)), rtol=rtol, atol=atol, equal_nan=equal_nan)
 
 
 def allclose(x1, x2, rtol=1e-5, atol=1e-8, equal_nan=False):

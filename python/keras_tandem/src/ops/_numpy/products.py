@@ -1,7 +1,7 @@
 """Sums of products."""
 import numpy as np
 
-from keras_tandem.src.ops._numpy.common import axis_of, cast, convert_to_tensor, function, ops, promoted, resulting
+from keras_tandem.src.ops._numpy.common import Dim, axis_of, cast, convert_to_tensor, floating, function, ops, promoted, resulting
 
 
 def _of_two(name):
@@ -28,7 +28,7 @@ def matmul(x1, x2):
     x1, x2 = convert_to_tensor(x1), convert_to_tensor(x2)
     if x1.dtype.name == x2.dtype.name == "int8":
         return ops.matmul(x1, x2, dtype="int32")  # as quantized layers want it
-    x1, x2 = promoted(x1, x2) if x1.dtype is not x2.dtype else (x1, x2)
+    x1, x2 = promoted(x1, x2)
     if x1.dtype.is_bool:
         return cast(ops.matmul(cast(x1, "int32"), cast(x2, "int32")), "bool")
     return ops.matmul(x1, x2)
@@ -76,13 +76,12 @@ def cross(x1, x2, axisa=-1, axisb=-1, axisc=-1, axis=None):
 
 
 def correlate(x1, x2, mode="valid"):
-    x1, x2 = promoted(convert_to_tensor(x1), convert_to_tensor(x2))
+    x1, x2 = (floating(x) for x in promoted(convert_to_tensor(x1), convert_to_tensor(x2)))
     if x1.ndim != 1 or x2.ndim != 1:
         raise ValueError(f"`x1` and `x2` must be 1-D tensors. Received: shapes {x1.shape} and {x2.shape}")
-    dtype = x1.dtype
-    if dtype.is_bool:
-        x1, x2 = cast(x1, "int32"), cast(x2, "int32")
     long, short = x1.dims[0], x2.dims[0]
+    if isinstance(long, Dim) or isinstance(short, Dim):
+        raise NotImplementedError("correlate: which operand is longer is not known while a function is traced")
     swapped = short > long
     if swapped:
         x1, x2, long, short = x2, x1, short, long
@@ -99,7 +98,7 @@ def correlate(x1, x2, mode="valid"):
     x1 = ops.pad(x1, cast(0, x1.dtype), low=[low], high=[high])
     signal, kernel = ops.reshape(x1, shape=[1, -1, 1]), ops.reshape(x2, shape=[-1, 1, 1])
     result = ops.reshape(ops.conv(signal, kernel), shape=[-1])
-    return cast(ops.flip(result) if swapped else result, dtype)
+    return ops.flip(result) if swapped else result
 
 
 def slogdet(x):
@@ -108,9 +107,7 @@ def slogdet(x):
 
 def corrcoef(x):
     """Pearson's coefficients of the rows."""
-    x = convert_to_tensor(x)
-    dtype = resulting(x, float)
-    x = cast(x, dtype)
+    x = floating(x)
     if x.ndim == 1:
         x = ops.expand_dims(x, axis=[0])
     centered = ops.subtract(x, ops.mean(x, axis=[-1], keepdims=True))

@@ -3,7 +3,7 @@ import builtins
 
 from keras.src.backend.common import standardize_dtype
 
-from keras_tandem.src.ops._numpy.common import cast, convert_to_tensor, floating, function, ops, ravel, resulting
+from keras_tandem.src.ops._numpy.common import axis_of, cast, convert_to_tensor, floating, function, ops, ravel, resulting
 
 # A row takes an axis, several, or none for all.
 
@@ -155,10 +155,14 @@ nancumprod = _running("nancumprod", 1)
 
 
 def _without(x, axis, first, last):
-    """x without so many slices at the ends of an axis."""
-    index = [slice(None)] * x.ndim
-    index[axis] = slice(first, -last if last else None)
-    return x[tuple(index)]
+    """x without so many slices at the ends of an axis. The bounds are subtracted here, so that unknown extents of two parts are seen to be equal."""
+    axis = axis_of(axis, x.ndim)
+    count = x.dims[axis]
+    if isinstance(count, int):
+        first, last = builtins.min(first, count), builtins.min(last, count)
+    start, limit = [0] * x.ndim, list(x.dims)
+    start[axis], limit[axis] = first, count - last
+    return ops.slice(x, start=start, limit=limit, step=[1] * x.ndim)
 
 
 def diff(a, n=1, axis=-1):

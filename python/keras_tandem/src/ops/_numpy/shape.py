@@ -69,10 +69,10 @@ def flipud(x):
 
 def roll(x, shift, axis=None):
     x = convert_to_tensor(x)
-    if isinstance(shift, Tensor) and shift.is_traced or (isinstance(shift, (list, tuple)) and any(isinstance(s, Dim) for s in shift)):
+    shifts = shift if isinstance(shift, (list, tuple)) else [shift]
+    if any(isinstance(s, Dim) or (isinstance(s, Tensor) and s.is_traced) for s in shifts):
         return _rolled_by_tensor(x, shift, axis)
-    if isinstance(shift, Tensor):
-        shift = shift.numpy().tolist()
+    shift = np.asarray(convert_to_tensor(shift)).tolist()
     if axis is None:
         return ops.reshape(ops.roll(ravel(x), shift=_list(shift), axis=[0]), shape=x.dims)
     shifts, axes = np.broadcast_arrays(_list(shift), _list(axis))
