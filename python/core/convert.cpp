@@ -29,7 +29,10 @@ DType as_dtype(PyObject* o) {
   type_error(cat("a tensor of numbers cannot be of type ", nb::str(known).c_str()));
 }
 
-nb::object from_dtype(DType t) { return nb::borrow(hooks.dtypes.at(static_cast<size_t>(t))); }
+nb::object from_dtype(DType t) {
+  if (t == kString) return nb::steal(PyObject_CallFunction(hooks.as_dtype, "s", "string"));
+  return nb::borrow(hooks.dtypes.at(static_cast<size_t>(t)));
+}
 
 // --- extents -----------------------------------------------------------------------------------------------------------------------------
 

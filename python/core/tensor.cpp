@@ -130,6 +130,7 @@ int tensor_bool(PyObject* self) {
     const Tensor& t = self_tensor(self);
     check_readable(t, "using a tensor as a Python bool");
     if (t.size() != 1) throw nb::value_error("The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()");
+    if (is_string(t)) return strings_of(t)[0].empty() ? 0 : 1;
     return t.reshape({}).item<bool>() ? 1 : 0;
   }, -1);
 }
@@ -146,6 +147,7 @@ Py_ssize_t tensor_length(PyObject* self) {
 nb::object number_of(const Tensor& t) {
   check_readable(t, "reading a tensor");
   if (t.size() != 1) throw nb::type_error("only length-1 arrays can be converted to Python scalars");
+  if (is_string(t)) return bytes_of(strings_of(t)[0]);
   const Tensor one = t.reshape({});
   if (one.dtype() == DType::Bool) return nb::bool_(one.item<bool>());
   if (is_float(one.dtype())) return nb::float_(one.item<double>());
