@@ -102,16 +102,7 @@ def conv(inputs, kernel, strides=1, padding="valid", data_format=None, dilation_
         padding=padding.lower(),
         dilation=_each(dilation_rate, axes, "dilation_rate"),
     )
-    if _is_empty(result) and not _is_empty(inputs):
-        raise ValueError(
-            "The convolution operation resulted in an empty output: the input is too small for kernel size, strides, dilation rate "
-            f"and padding. Received: inputs.shape={inputs.shape}, kernel.shape={kernel.shape}, padding={padding}"
-        )
     return _as_given(result, first)
-
-
-def _is_empty(x):
-    return any(isinstance(d, int) and d == 0 for d in x.dims)
 
 
 def depthwise_conv(inputs, kernel, strides=1, padding="valid", data_format=None, dilation_rate=1):
