@@ -110,7 +110,8 @@ def label_probabilities(logits):
 
 
 def test_ctc_loss():
-    logits, labels, lengths, steps = floats(3, 5, 4), np.array([[1, 2, 0], [3, 3, 0], [2, 0, 0]]), np.array([2, 2, 1]), np.array([5, 4, 3])
+    logits, labels = floats(3, 5, 4), np.array([[1, 2, 0], [3, 3, 0], [2, 0, 0]])
+    lengths, steps = np.array([2, 2, 1]), np.array([5, 4, 3])
     expected = [-np.log(label_probabilities(logits[i, : steps[i]])[tuple(labels[i, : lengths[i]])]) for i in range(3)]
     np.testing.assert_allclose(np.asarray(k.ctc_loss(labels, logits, lengths, steps)), expected, rtol=1e-5)
 
@@ -176,11 +177,12 @@ def test_adaptive_pooling(reduce):
 
 def test_fold_sums_what_unfold_took():
     x = floats(2, 3, 6, 5)
-    columns = k.unfold(x, (3, 2), padding=1, stride=(2, 1))
+    how = dict(kernel_size=(3, 2), padding=1, stride=(2, 1))
+    columns = k.unfold(x, **how)
     assert columns.shape == (2, 18, 18)
-    counts = np.asarray(k.fold(k.unfold(np.ones_like(x), (3, 2), padding=1, stride=(2, 1)), (6, 5), (3, 2), padding=1, stride=(2, 1)))
-    np.testing.assert_allclose(np.asarray(k.fold(columns, (6, 5), (3, 2), padding=1, stride=(2, 1))), x * counts, rtol=1e-5)
-    np.testing.assert_array_equal(np.asarray(columns)[0, 0, 18 - 6 * 2 + 1], x[0, 0, 1, 0])  # second row of patches, first tap of the kernel
+    assert np.asarray(columns)[0, 0, 6 + 1] == x[0, 0, 1, 0]  # the second row of patches, the first tap of the kernel
+    counts = np.asarray(k.fold(k.unfold(np.ones_like(x), **how), (6, 5), **how))
+    np.testing.assert_allclose(np.asarray(k.fold(columns, (6, 5), **how)), x * counts, rtol=1e-5)
 
 
 def test_depth_and_space():
@@ -231,7 +233,8 @@ def test_attention(causal, masked, heads):
     if causal:
         seen = seen & np.tril(np.ones((3, 5), bool))
     expected = np.einsum("bnts,bsnh->btnh", softmax(np.where(seen, scores, -1e30)), wide_v)
-    np.testing.assert_allclose(np.asarray(k.dot_product_attention(q, key, v, mask=mask, is_causal=causal)), expected, rtol=1e-4, atol=1e-5)
+    y = k.dot_product_attention(q, key, v, mask=mask, is_causal=causal)
+    np.testing.assert_allclose(np.asarray(y), expected, rtol=1e-4, atol=1e-5)
 
 
 # --- recurrent loops --------------------------------------------------------------------------------------------------------------------
@@ -258,7 +261,8 @@ MASK = np.array([[1, 1, 0, 1, 0, 0], [0, 1, 1, 1, 1, 1], [1, 1, 1, 1, 1, 0]], bo
 
 @pytest.mark.parametrize("backwards,masked,unroll", list(itertools.product([False, True], repeat=3)))
 def test_lstm(backwards, masked, unroll):
-    layer = keras.layers.LSTM(5, return_sequences=True, return_state=True, go_backwards=backwards, unroll=unroll, bias_initializer="normal")
+    how = dict(go_backwards=backwards, unroll=unroll, bias_initializer="normal")
+    layer = keras.layers.LSTM(5, return_sequences=True, return_state=True, **how)
     outputs = layer(LX, mask=MASK if masked else None)
     turn = slice(None, None, -1) if backwards else slice(None)
     expected = lstm_steps(LX[:, turn], layer, MASK[:, turn] if masked else None)
@@ -331,7 +335,8 @@ def test_resize():
     half = k.image.resize(x[:, :, :, :1], (3, 2), "bilinear", antialias=False)
     np.testing.assert_allclose(np.asarray(half)[..., 0], (x[:, :, ::2, 0] + x[:, :, 1::2, 0]) / 2, rtol=1e-5, atol=1e-6)
     for method in ("bilinear", "bicubic", "lanczos3", "lanczos5"):  # weights sum to 1
-        np.testing.assert_allclose(np.asarray(k.image.resize(np.ones((5, 7, 1), "float32"), (3, 11), method, antialias=True)), 1, rtol=1e-5)
+        ones = k.image.resize(np.ones((5, 7, 1), "float32"), (3, 11), method, antialias=True)
+        np.testing.assert_allclose(np.asarray(ones), 1, rtol=1e-5)
     y = keras.layers.Resizing(6, 5)(keras.Input((None, None, 3)))
     assert y.shape == (None, 6, 5, 3)
 
@@ -342,7 +347,8 @@ def test_map_coordinates_and_borders():
     borders = {"nearest": "00003333", "wrap": "12303012", "mirror": "32103210", "reflect": "21003321"}
     for mode, digits in borders.items():
         expected = [int(d) for d in digits]
-        np.testing.assert_array_equal(np.asarray(k.image.map_coordinates(x, places, order=0, fill_mode=mode)), expected, err_msg=mode)
+        y = k.image.map_coordinates(x, places, order=0, fill_mode=mode)
+        np.testing.assert_array_equal(np.asarray(y), expected, err_msg=mode)
     y = k.image.map_coordinates(x, np.array([[0.25, 2.5, -0.5]], "float32"), order=1, fill_mode="constant", fill_value=8.0)
     np.testing.assert_allclose(np.asarray(y), [0.25, 2.5, 4.0], rtol=1e-6)
 

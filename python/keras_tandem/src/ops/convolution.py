@@ -1,6 +1,7 @@
 """Windows over images: convolutions, pooling, and moving elements between space and channels.
 
-The engine's rows have the channels last; with channels first, data is turned around them, and the compiler joins neighbouring turns.
+The engine's rows have the channels last; with channels first, data is turned before and after them, and the compiler joins
+neighbouring turns.
 """
 from keras.src.backend import standardize_data_format
 
@@ -156,14 +157,17 @@ def conv_transpose(inputs, kernel, strides=1, padding="valid", output_padding=No
 # --- between space and channels ---------------------------------------------------------------------------------------------------------
 
 
+def _pairs(**sizes):
+    return [_each(value, 2, name) for name, value in sizes.items()]
+
+
 def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
-    sizes = [_each(v, 2, n) for v, n in ((kernel_size, "kernel_size"), (dilation, "dilation"), (padding, "padding"), (stride, "stride"))]
-    return windows.unfold(convert_to_tensor(input), *sizes)
+    return windows.unfold(convert_to_tensor(input), *_pairs(kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride))
 
 
 def fold(x, output_size, kernel_size, dilation=1, padding=0, stride=1):
-    named = ((output_size, "output_size"), (kernel_size, "kernel_size"), (dilation, "dilation"), (padding, "padding"), (stride, "stride"))
-    return windows.fold(convert_to_tensor(x), *[_each(v, 2, n) for v, n in named])
+    sizes = _pairs(output_size=output_size, kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride)
+    return windows.fold(convert_to_tensor(x), *sizes)
 
 
 def depth_to_space(x, block_size, data_format="channels_last"):

@@ -306,14 +306,16 @@ def layer_normalization(x, gamma=None, beta=None, axis=-1, epsilon=None):
     if gamma is None and beta is not None:
         gamma = 1.0
     axes = [axis] if isinstance(axis, int) else sorted(axis)
-    return cast(ops.layer_normalization(wide, gamma, beta, axis=axes, epsilon=default_epsilon() if epsilon is None else epsilon), x.dtype)
+    epsilon = default_epsilon() if epsilon is None else epsilon
+    return cast(ops.layer_normalization(wide, gamma, beta, axis=axes, epsilon=epsilon), x.dtype)
 
 
 def rms_normalization(x, scale=None, axis=-1, epsilon=None):
     x = convert_to_tensor(x)
     wide, scale = _wide(x, scale)
     axes = [axis] if isinstance(axis, int) else sorted(axis)
-    return cast(ops.rms_normalization(wide, scale, axis=axes, epsilon=default_epsilon() if epsilon is None else epsilon), x.dtype)
+    epsilon = default_epsilon() if epsilon is None else epsilon
+    return cast(ops.rms_normalization(wide, scale, axis=axes, epsilon=epsilon), x.dtype)
 
 
 # --- attention --------------------------------------------------------------------------------------------------------------------------
