@@ -83,9 +83,9 @@ def beam_search(logits, lengths, beam_width=100, top_paths=1, blank=0):
     """The likeliest label sequences [top_paths, batch, time], each followed by -1, and the logs of their
     probabilities [batch, top_paths].
 
-    Prefixes are kept with two scores: of the ways that end in a blank, and of those that end in the last label. Each step a prefix
-    stays as it is or grows by a label; a grown prefix that another beam already has gives its score to that beam, so that all beams
-    are different.
+    Prefixes are kept with two scores: of the ways that end in a blank, and of those that end in the last label. Each step a
+    prefix stays as it is or grows by a label; a grown prefix that another beam already has gives its score to that beam, so that
+    all beams are different.
     """
     batch, time, classes = logits.dims
     beams = beam_width

@@ -79,7 +79,7 @@ def _apply(x, axis, weights):
 
 
 def scale_and_translate(x, shape, axes, scales, translations, method, antialias):
-    """The image whose element p is that of x at (p + 0.5 - translation) / scale - 0.5, interpolated; these have one number an axis."""
+    """The image whose element p is that of x at (p + 0.5 - translation) / scale - 0.5, interpolated; both have a number an axis."""
     x = _as_float(x)
     for i, axis in enumerate(axes):
         axis %= x.ndim

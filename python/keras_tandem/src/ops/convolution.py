@@ -162,7 +162,8 @@ def _pairs(**sizes):
 
 
 def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
-    return windows.unfold(convert_to_tensor(input), *_pairs(kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride))
+    sizes = _pairs(kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride)
+    return windows.unfold(convert_to_tensor(input), *sizes)
 
 
 def fold(x, output_size, kernel_size, dilation=1, padding=0, stride=1):

@@ -131,7 +131,7 @@ def _to_aspect(images, size, axes, fill):
     """The middle of the images with the aspect of a size, or the images with a border around them."""
     height, width = (images.dims[a] for a in axes)
     if not isinstance(height, int) or not isinstance(width, int):
-        raise ValueError(f"resize: to keep the aspect ratio, height and width must be known. Received: images.shape={images.shape}")
+        raise ValueError(f"resize: an aspect ratio needs a height and a width that are known. Received: images.shape={images.shape}")
     # As much as the other extent asks for.
     wanted = (int(width * size[0] / size[1]), int(height * size[1] / size[0]))
     low, high = [0] * images.ndim, [0] * images.ndim
