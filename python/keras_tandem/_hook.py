@@ -103,7 +103,38 @@ def _save_folders(module):
     module.save_model = save_model
 
 
+def _normalize_whole(module):
+    """Keras composes these normalizations; the engine has them whole. What they cannot do stays Keras's."""
+    from keras.src.backend.config import backend
+
+    if backend() != NAME:
+        return
+    from keras_tandem.src.ops import nn
+
+    layer, rms = module._layer_normalization, module._rms_normalization
+
+    def takes(x, axis, *factors):
+        """Floats along axes, with factors that have an element a position, or none."""
+        axes = [axis] if isinstance(axis, int) else list(axis)
+        shape = tuple(x.shape)
+        if not shape or "float" not in module.backend.standardize_dtype(x.dtype):
+            return False
+        extents = tuple(shape[a] for a in sorted(a % len(shape) for a in axes))
+        return all(f is None or tuple(f.shape) == extents for f in factors)
+
+    def _layer_normalization(x, gamma=None, beta=None, axis=-1, epsilon=None, rms_scaling=False):
+        if rms_scaling or not takes(x, axis, gamma, beta):
+            return layer(x, gamma, beta, axis, epsilon, rms_scaling)
+        return nn.layer_normalization(x, gamma, beta, axis, epsilon)
+
+    def _rms_normalization(x, scale=None, axis=-1, epsilon=None):
+        return nn.rms_normalization(x, scale, axis, epsilon) if takes(x, axis, scale) else rms(x, scale, axis, epsilon)
+
+    module._layer_normalization, module._rms_normalization = _layer_normalization, _rms_normalization
+
+
 AFTER = {
+    "keras.src.ops.nn": _normalize_whole,
     "keras.src.backend.config": _allow,
     "keras.src.utils.module_utils": _allow,
     "keras.src.utils.backend_utils": _teach_dynamic_backend,

@@ -191,10 +191,9 @@ def bidirectional_lstm(
     unroll=False,
 ):
     shared = (activation, recurrent_activation, return_sequences)
-    forward = lstm(inputs, fwd_initial_state_h, fwd_initial_state_c, mask, fwd_kernel, fwd_recurrent_kernel, fwd_bias, *shared)
-    backward = lstm(
-        inputs, bwd_initial_state_h, bwd_initial_state_c, mask, bwd_kernel, bwd_recurrent_kernel, bwd_bias, *shared, go_backwards=True
-    )
+    forward_weights, backward_weights = (fwd_kernel, fwd_recurrent_kernel, fwd_bias), (bwd_kernel, bwd_recurrent_kernel, bwd_bias)
+    forward = lstm(inputs, fwd_initial_state_h, fwd_initial_state_c, mask, *forward_weights, *shared)
+    backward = lstm(inputs, bwd_initial_state_h, bwd_initial_state_c, mask, *backward_weights, *shared, go_backwards=True)
     return forward, _in_time_order(*backward)
 
 
@@ -216,18 +215,7 @@ def bidirectional_gru(
     reset_after=True,
 ):
     shared = (activation, recurrent_activation, return_sequences)
-    forward = gru(
-        inputs, fwd_initial_state, mask, fwd_kernel, fwd_recurrent_kernel, fwd_bias, *shared, reset_after=reset_after
-    )
-    backward = gru(
-        inputs,
-        bwd_initial_state,
-        mask,
-        bwd_kernel,
-        bwd_recurrent_kernel,
-        bwd_bias,
-        *shared,
-        go_backwards=True,
-        reset_after=reset_after,
-    )
+    forward_weights, backward_weights = (fwd_kernel, fwd_recurrent_kernel, fwd_bias), (bwd_kernel, bwd_recurrent_kernel, bwd_bias)
+    forward = gru(inputs, fwd_initial_state, mask, *forward_weights, *shared, reset_after=reset_after)
+    backward = gru(inputs, bwd_initial_state, mask, *backward_weights, *shared, go_backwards=True, reset_after=reset_after)
     return forward, _in_time_order(*backward)

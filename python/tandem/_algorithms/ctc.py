@@ -28,8 +28,8 @@ def loss(labels, logits, label_lengths, lengths, blank=0):
     blanks = ops.full(ops.cast(blank, dtype="int32"), shape=[batch, count])
     path = ops.reshape(ops.stack([blanks, labels], axis=-1), shape=[batch, 2 * count])
     path = ops.pad(path, ops.cast(blank, dtype="int32"), low=[0, 0], high=[0, 1])
-    # A label may follow the one before it without a blank between them when the two differ. Labels have the odd places: by its class alone
-    # a label could be taken for a blank.
+    # A label may follow the one before it without a blank between them when the two differ. Labels have the odd places: by its
+    # class alone a label could be taken for a blank.
     before = _shifted(path, 2, ops.cast(blank, dtype="int32"))
     is_label = ops.equal(ops.remainder(ops.iota(shape=[batch, places], axis=1), 2), 1)
     may_skip = ops.logical_and(is_label, ops.not_equal(path, before))
@@ -80,10 +80,12 @@ def greedy(logits, lengths, merge_repeated=True, blank=0):
 
 
 def beam_search(logits, lengths, beam_width=100, top_paths=1, blank=0):
-    """The likeliest label sequences [top_paths, batch, time], each followed by -1, and their log-probabilities [batch, top_paths].
+    """The likeliest label sequences [top_paths, batch, time], each followed by -1, and the logs of their
+    probabilities [batch, top_paths].
 
-    Prefixes are kept with two scores: of the ways that end in a blank, and of those that end in the last label. Each step a prefix stays as
-    it is or grows by a label; a grown prefix that another beam already has gives its score to that beam, so prefixes stay different.
+    Prefixes are kept with two scores: of the ways that end in a blank, and of those that end in the last label. Each step a
+    prefix stays as it is or grows by a label; a grown prefix that another beam already has gives its score to that beam, so that
+    all beams are different.
     """
     batch, time, classes = logits.dims
     beams = beam_width
@@ -139,7 +141,8 @@ def beam_search(logits, lengths, beam_width=100, top_paths=1, blank=0):
         stay_blank = ops.add(both, ops.expand_dims(emit[:, blank], axis=[1]))
         stay_label = ops.where(ops.greater(count, 0), ops.logaddexp(ops.add(in_label, emit_last), given), impossible)
 
-        candidates = ops.concatenate([ops.logaddexp(stay_blank, stay_label), ops.reshape(grown, shape=[batch, beams * classes])], axis=1)
+        flat_grown = ops.reshape(grown, shape=[batch, beams * classes])
+        candidates = ops.concatenate([ops.logaddexp(stay_blank, stay_label), flat_grown], axis=1)
         _, chosen = ops.top_k(candidates, k=beams)
         stays = ops.less(chosen, beams)
         number = ops.maximum(ops.subtract(chosen, beams), 0)
@@ -148,11 +151,12 @@ def beam_search(logits, lengths, beam_width=100, top_paths=1, blank=0):
 
         old_count = ops.take_along_axis(count, origin, axis=1)
         old_labels = ops.take_along_axis(labels, ops.expand_dims(origin, axis=[2]), axis=1)
-        writes = ops.logical_and(ops.equal(place, ops.expand_dims(old_count, axis=[2])), ops.logical_not(ops.expand_dims(stays, axis=[2])))
+        is_end = ops.equal(place, ops.expand_dims(old_count, axis=[2]))
+        writes = ops.logical_and(is_end, ops.logical_not(ops.expand_dims(stays, axis=[2])))
         new_labels = ops.where(writes, ops.expand_dims(added, axis=[2]), old_labels)
         new_count = ops.add(old_count, ops.cast(ops.logical_not(stays), dtype="int32"))
         new_blank = ops.where(stays, ops.take_along_axis(stay_blank, origin, axis=1), impossible)
-        from_grown = ops.take_along_axis(ops.reshape(grown, shape=[batch, beams * classes]), number, axis=1)
+        from_grown = ops.take_along_axis(flat_grown, number, axis=1)
         new_label = ops.where(stays, ops.take_along_axis(stay_label, origin, axis=1), from_grown)
 
         inside = ops.expand_dims(inside, axis=[1])

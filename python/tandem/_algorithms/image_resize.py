@@ -79,7 +79,7 @@ def _apply(x, axis, weights):
 
 
 def scale_and_translate(x, shape, axes, scales, translations, method, antialias):
-    """The image whose element p is that of x at (p + 0.5 - translation) / scale - 0.5, interpolated. Scales and translations: one an axis."""
+    """The image whose element p is that of x at (p + 0.5 - translation) / scale - 0.5, interpolated; both have a number an axis."""
     x = _as_float(x)
     for i, axis in enumerate(axes):
         axis %= x.ndim
@@ -103,7 +103,7 @@ def _nearest(x, axis, new_count):
 
 def resize(x, axes, sizes, method, antialias=False):
     """x with these axes at these sizes. Whole numbers become floats, but for the nearest."""
-    changed = [(axis % x.ndim, size) for axis, size in zip(axes, sizes) if not (isinstance(x.dims[axis], int) and x.dims[axis] == size)]
+    changed = [(axis % x.ndim, size) for axis, size in zip(axes, sizes) if x.shape[axis] != size]
     if method == "nearest":
         for axis, size in changed:
             x = _nearest(x, axis, size)

@@ -51,7 +51,7 @@ def _taps(place, size, order, mode):
 
 
 def interpolate(read, sizes, places, order, mode, fill, trailing=0):
-    """The sum over neighbours along all axes. read(indices) gives elements; these may have `trailing` more axes than the places."""
+    """The sum over neighbours along all axes. read(indices) gives elements, which may have `trailing` more axes than places."""
 
     def spread(x):
         return ops.expand_dims(x, axis=list(range(x.ndim, x.ndim + trailing))) if trailing else x

@@ -10,7 +10,7 @@ ops = _core.ops
 
 
 def adaptive_pool(x, sizes, reduce):
-    """The mean or max of so many windows along each spatial axis of [batch, spatial, channels]; all of them together cover the axis."""
+    """The mean or max of so many windows along each spatial axis of [batch, spatial, channels]; together they cover the axis."""
     for i, size in enumerate(sizes):
         axis = i + 1
         if not isinstance(x.dims[axis], int):
@@ -24,7 +24,7 @@ def _adaptive_axis(x, axis, size, reduce):
     if length % size == 0:
         parts = ops.reshape(x, shape=[*x.dims[:axis], size, length // size, *x.dims[axis + 1 :]])
         return (ops.mean if reduce == "mean" else ops.max)(parts, axis=[axis + 1])
-    # Window i reaches from floor(i * length / size) to ceil((i + 1) * length / size), so windows may overlap and differ in size by one or more.
+    # Window i reaches from floor(i * length / size) to ceil((i + 1) * length / size), so windows may overlap and differ in size.
     i = np.arange(size)
     start, stop = i * length // size, -(-(i + 1) * length // size)
     widest = int((stop - start).max())

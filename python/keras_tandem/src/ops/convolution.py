@@ -1,6 +1,7 @@
 """Windows over images: convolutions, pooling, and moving elements between space and channels.
 
-The engine's rows have the channels last; with channels first, data is turned around them, and the compiler joins neighbouring turns.
+The engine's rows have the channels last; with channels first, data is turned before and after them, and the compiler joins
+neighbouring turns.
 """
 from keras.src.backend import standardize_data_format
 
@@ -102,16 +103,7 @@ def conv(inputs, kernel, strides=1, padding="valid", data_format=None, dilation_
         padding=padding.lower(),
         dilation=_each(dilation_rate, axes, "dilation_rate"),
     )
-    if _is_empty(result) and not _is_empty(inputs):
-        raise ValueError(
-            "The convolution operation resulted in an empty output: the input is too small for kernel size, strides, dilation rate "
-            f"and padding. Received: inputs.shape={inputs.shape}, kernel.shape={kernel.shape}, padding={padding}"
-        )
     return _as_given(result, first)
-
-
-def _is_empty(x):
-    return any(isinstance(d, int) and d == 0 for d in x.dims)
 
 
 def depthwise_conv(inputs, kernel, strides=1, padding="valid", data_format=None, dilation_rate=1):
@@ -165,14 +157,18 @@ def conv_transpose(inputs, kernel, strides=1, padding="valid", output_padding=No
 # --- between space and channels ---------------------------------------------------------------------------------------------------------
 
 
+def _pairs(**sizes):
+    return [_each(value, 2, name) for name, value in sizes.items()]
+
+
 def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
-    sizes = [_each(v, 2, n) for v, n in ((kernel_size, "kernel_size"), (dilation, "dilation"), (padding, "padding"), (stride, "stride"))]
+    sizes = _pairs(kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride)
     return windows.unfold(convert_to_tensor(input), *sizes)
 
 
 def fold(x, output_size, kernel_size, dilation=1, padding=0, stride=1):
-    named = ((output_size, "output_size"), (kernel_size, "kernel_size"), (dilation, "dilation"), (padding, "padding"), (stride, "stride"))
-    return windows.fold(convert_to_tensor(x), *[_each(v, 2, n) for v, n in named])
+    sizes = _pairs(output_size=output_size, kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride)
+    return windows.fold(convert_to_tensor(x), *sizes)
 
 
 def depth_to_space(x, block_size, data_format="channels_last"):

@@ -65,7 +65,7 @@ def rgb_to_grayscale(images, data_format=None):
     channels = images.shape[axis]
     if channels not in (1, 3):
         raise ValueError(
-            "Invalid channel size: expected 3 (RGB) or 1 (Grayscale). " f"Received input with shape: images.shape={images.shape}"
+            f"Invalid channel size: expected 3 (RGB) or 1 (Grayscale). Received input with shape: images.shape={images.shape}"
         )
     if channels == 1:
         return images
@@ -107,10 +107,13 @@ def resize(
     first = _is_first(data_format)
     if interpolation not in RESIZE_INTERPOLATIONS:
         raise ValueError(
-            f"Invalid value for argument `interpolation`. Expected of one {RESIZE_INTERPOLATIONS}. Received: interpolation={interpolation}"
+            f"Invalid value for argument `interpolation`. Expected of one {RESIZE_INTERPOLATIONS}. "
+            f"Received: interpolation={interpolation}"
         )
     if fill_mode != "constant":
-        raise ValueError(f"Invalid value for argument `fill_mode`. Only `'constant'` is supported. Received: fill_mode={fill_mode}")
+        raise ValueError(
+            f"Invalid value for argument `fill_mode`. Only `'constant'` is supported. Received: fill_mode={fill_mode}"
+        )
     if pad_to_aspect_ratio and crop_to_aspect_ratio:
         raise ValueError("Only one of `pad_to_aspect_ratio` & `crop_to_aspect_ratio` can be `True`.")
     if len(size) != 2:
@@ -128,7 +131,7 @@ def _to_aspect(images, size, axes, fill):
     """The middle of the images with the aspect of a size, or the images with a border around them."""
     height, width = (images.dims[a] for a in axes)
     if not isinstance(height, int) or not isinstance(width, int):
-        raise ValueError(f"resize: height and width must be known to keep the aspect ratio. Received: images.shape={images.shape}")
+        raise ValueError(f"resize: an aspect ratio needs a height and a width that are known. Received: images.shape={images.shape}")
     # As much as the other extent asks for.
     wanted = (int(width * size[0] / size[1]), int(height * size[1] / size[0]))
     low, high = [0] * images.ndim, [0] * images.ndim
@@ -212,7 +215,8 @@ def map_coordinates(inputs, coordinates, order, fill_mode="constant", fill_value
         raise ValueError(f"Invalid coordinates rank: expected at least rank 2. Received input with shape: {coordinates.shape}")
     if fill_mode not in MAP_COORDINATES_FILL_MODES:
         raise ValueError(
-            f"Invalid value for argument `fill_mode`. Expected one of {MAP_COORDINATES_FILL_MODES}. Received: fill_mode={fill_mode}"
+            f"Invalid value for argument `fill_mode`. Expected one of {MAP_COORDINATES_FILL_MODES}. "
+            f"Received: fill_mode={fill_mode}"
         )
     if order not in (0, 1):
         raise ValueError(f"Invalid value for argument `order`. Expected one of [0, 1]. Received: order={order}")

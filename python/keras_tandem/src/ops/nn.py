@@ -1,5 +1,5 @@
 """Neural networks: activations, losses, normalization, attention. Windows over images are in convolution.py."""
-from keras.src.backend.config import epsilon
+from keras.src.backend.config import epsilon as default_epsilon
 
 from keras_tandem.src.ops.convolution import (  # noqa: F401: they belong to this module's face
     adaptive_average_pool,
@@ -15,7 +15,7 @@ from keras_tandem.src.ops.convolution import (  # noqa: F401: they belong to thi
     space_to_depth,
     unfold,
 )
-from keras_tandem.src.ops.core import cast, convert_to_tensor
+from keras_tandem.src.ops.core import Tensor, cast, convert_to_tensor
 from tandem import _core
 from tandem._algorithms import ctc
 
@@ -184,12 +184,12 @@ def _expect_same_shape(target, output):
 
 
 def _is_row_epsilon():
-    return abs(epsilon() - _ROW_EPSILON) < 1e-12
+    return abs(default_epsilon() - _ROW_EPSILON) < 1e-12
 
 
 def _kept_inside(p):
     """Probabilities as far from 0 and 1 as Keras's setting says."""
-    return ops.clip(p, epsilon(), 1.0 - epsilon())
+    return ops.clip(p, default_epsilon(), 1.0 - default_epsilon())
 
 
 def categorical_crossentropy(target, output, from_logits=False, axis=-1):
@@ -283,9 +283,39 @@ def moments(x, axes, keepdims=False, synchronized=False):
 
 def batch_normalization(x, mean, variance, axis, offset=None, scale=None, epsilon=1e-3):
     x, mean, variance = convert_to_tensor(x), convert_to_tensor(mean), convert_to_tensor(variance)
-    offset = None if offset is None else convert_to_tensor(offset)
     scale = None if scale is None else convert_to_tensor(scale)
+    if offset is not None:
+        offset = convert_to_tensor(offset)
+    elif scale is not None:
+        offset = 0.0  # an operand can be left out only from the end
     return ops.batch_normalization(x, mean, variance, offset, scale, axis=axis, epsilon=epsilon)
+
+
+# Keras composes the two below of smaller functions; _hook.py puts these in their place where they fit.
+
+
+def _wide(x, *others):
+    """Statistics are computed in float32 at least."""
+    dtype = "float64" if x.dtype.name == "float64" else "float32"
+    return [None if v is None else convert_to_tensor(v, dtype=dtype) for v in (x, *others)]
+
+
+def layer_normalization(x, gamma=None, beta=None, axis=-1, epsilon=None):
+    x = convert_to_tensor(x)
+    wide, gamma, beta = _wide(x, gamma, beta)
+    if gamma is None and beta is not None:
+        gamma = 1.0
+    axes = [axis] if isinstance(axis, int) else sorted(axis)
+    epsilon = default_epsilon() if epsilon is None else epsilon
+    return cast(ops.layer_normalization(wide, gamma, beta, axis=axes, epsilon=epsilon), x.dtype)
+
+
+def rms_normalization(x, scale=None, axis=-1, epsilon=None):
+    x = convert_to_tensor(x)
+    wide, scale = _wide(x, scale)
+    axes = [axis] if isinstance(axis, int) else sorted(axis)
+    epsilon = default_epsilon() if epsilon is None else epsilon
+    return cast(ops.rms_normalization(wide, scale, axis=axes, epsilon=epsilon), x.dtype)
 
 
 # --- attention --------------------------------------------------------------------------------------------------------------------------
@@ -312,4 +342,6 @@ def dot_product_attention(
         mask = _rank4(cast(mask, "bool"))
         if bias is None:
             bias = 0.0  # the row wants one beside a mask
+    if isinstance(scale, Tensor):
+        query, scale = ops.multiply(query, cast(scale, query.dtype)), 1.0
     return ops.dot_product_attention(query, key, value, bias, mask, scale=scale, is_causal=bool(is_causal))
