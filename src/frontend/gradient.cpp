@@ -315,7 +315,7 @@ std::vector<Tensor> graph_gradients(const GradientRequest& r, std::span<const Ta
       if (fresh.graph) fresh.executable = active_engine().compile(*fresh.graph);
       plan = std::make_shared<const GradientPlan>(std::move(fresh));
       bind(*plan);
-      if (cache) cache->add(std::move(key), entries, plan);
+      if (cache && !(plan->graph && ir::calls_host(*plan->graph))) cache->add(std::move(key), entries, plan);
     }
     if (plan->graph) results = run_eager(*plan, inputs, r.location);
   }

@@ -31,6 +31,11 @@ VariableImpl::VariableImpl(std::string n, bool is_trainable, const Tensor& value
       trainable(is_trainable),
       value_(own(value)) {}
 
+void VariableImpl::fail_held() const {
+  user_error("variable '", name, "': a host call asks for it, but the compiled function that makes the call assigns it and holds it until its end",
+             "\n  hint: give the value to the call as an operand, and assign what it returns");
+}
+
 void VariableImpl::store(const Tensor& value) {
   Tensor mine = own(value);
   std::lock_guard guard(*this);
