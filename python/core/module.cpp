@@ -19,4 +19,5 @@ NB_MODULE(_core, m) {
   add_ops(m);
   add_state(m);
   add_functions(m);
+  add_callbacks(m);
 }

@@ -32,7 +32,7 @@ VariableImpl::VariableImpl(std::string n, bool is_trainable, const Tensor& value
       value_(own(value)) {}
 
 void VariableImpl::fail_held() const {
-  user_error("variable '", name, "': a host call asks for it, but the compiled function that makes the call assigns it and holds it until its end",
+  user_error(ErrorCode::FailedPrecondition, "variable '", name, "': a host call asks for it, but the compiled function that makes the call assigns it and holds it until its end",
              "\n  hint: give the value to the call as an operand, and assign what it returns");
 }
 
@@ -58,7 +58,7 @@ namespace {
 Tensor initial_value(const Operand& initial, const VariableOptions& options) {
   const Tensor t = tensor_of(initial, options.dtype);
   if (t.is_traced())
-    user_error("Variable: the initial value is a traced tensor ", t.type_str(),
+    user_error(ErrorCode::FailedPrecondition, "Variable: the initial value is a traced tensor ", t.type_str(),
                "\n  hint: make variables outside the function that is traced");
   return t;
 }
