@@ -14,6 +14,7 @@
 #include <tandem/ops.hpp>
 #include <tandem/precision.hpp>
 #include <tandem/random.hpp>
+#include <tandem/strings.hpp>
 #include <tandem/tape.hpp>
 #include <tandem/tensor.hpp>
 #include <tandem/variable.hpp>

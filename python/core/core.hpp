@@ -68,6 +68,7 @@ ir::Attr as_attr(PyObject* o, ir::AttrKind kind);
 // Any object as a tensor; with a dtype, of that one.
 Tensor to_tensor(PyObject* o, PyObject* dtype = nullptr);
 nb::object from_tensor(Tensor t);  // None when it holds nothing
+inline nb::object bytes_of(const std::string& s) { return nb::bytes(s.data(), s.size()); }
 std::vector<Tensor> to_tensors(PyObject* sequence);
 nb::list from_tensors(const std::vector<Tensor>& tensors);
 
@@ -124,7 +125,9 @@ void add_ops(nb::module_& m);       // one callable for each row
 void add_state(nb::module_& m);     // Variable, Tape
 void add_functions(nb::module_& m); // Function, control flow
 void add_callbacks(nb::module_& m); // custom_gradient, remat, host_call, EagerScope
+void add_loop(nb::module_& m);      // StepLoop
 void add_data(nb::module_& m);      // Dataset, Iterator
+void add_strings(nb::module_& m);   // tensors of strings
 
 // An op as a Python operator calls it.
 PyObject* call_binary(const ir::OpDef& op, PyObject* a, PyObject* b, Promotion promotion);

@@ -3,42 +3,14 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include "core.hpp"
 #include "frontend/thread_state.hpp"
+#include "functions.hpp"
 
 namespace tandem::python {
 namespace {
 
-// A compiled function. What it calls is Python's, and the cycle collector sees it: a model that holds its step, which holds the model, goes.
-class CompiledFunction {
- public:
-  CompiledFunction(nb::handle body, const std::string& name, std::vector<Spec> specs)
-      : callbacks_{std::make_shared<Callback>(body)},
-        callable_(flat_function(callbacks_[0]), FunctionOptions{.name = name, .specs = std::move(specs)}) {}
-  const FlatCallable& callable() const { return callable_; }
-  // What it calls: its body, and the callbacks of host calls that were traced into it.
-  std::vector<std::shared_ptr<Callback>>& callbacks() { return callbacks_; }
-
- private:
-  std::vector<std::shared_ptr<Callback>> callbacks_;
-  FlatCallable callable_;
-};
-
 // The outermost function that this thread is calling, and so the one that is traced.
 thread_local CompiledFunction* called_function = nullptr;
-
-class CalledScope {
- public:
-  explicit CalledScope(CompiledFunction& f) : before_(called_function) {
-    if (!frontend::thread_state.tracer) called_function = &f;  // else it becomes part of the one that is traced
-  }
-  ~CalledScope() { called_function = before_; }
-  CalledScope(const CalledScope&) = delete;
-  CalledScope& operator=(const CalledScope&) = delete;
-
- private:
-  CompiledFunction* before_;
-};
 
 int traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
@@ -92,6 +64,11 @@ std::vector<Spec> specs_of(nb::handle list) {
   return specs;
 }
 
+CalledScope::CalledScope(CompiledFunction& f) : before_(called_function) {
+  if (!frontend::thread_state.tracer) called_function = &f;  // else it becomes part of the one that is traced
+}
+CalledScope::~CalledScope() { called_function = before_; }
+
 void keep_for_traced_function(std::shared_ptr<Callback> f) {
   if (called_function) called_function->callbacks().push_back(std::move(f));
 }
@@ -103,6 +80,12 @@ void add_functions(nb::module_& m) {
       }, nb::arg("body"), nb::arg("name") = "function", nb::arg("specs").none() = nb::none())
       .def("__call__", call_function)
       .def_prop_ro("trace_count", [](const CompiledFunction& f) { return f.callable().trace_count(); })
+      .def("prepare", [](CompiledFunction& f) {
+        const PythonCall call;
+        const CalledScope scope(f);
+        nb::gil_scoped_release release;
+        f.callable().prepare(std::source_location());
+      }, "Traces and compiles a function with specs now.")
       .def("graph", [](const CompiledFunction& f) { return f.callable().graph_str(); })
       .def("result_specs", [](CompiledFunction& f, nb::handle specs) {
         const std::vector<Spec> in = specs_of(specs);

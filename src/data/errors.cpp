@@ -2,6 +2,8 @@
 
 #include <system_error>
 
+#include <tandem/data.hpp>
+
 #include "base/text.hpp"
 
 namespace tandem::data {
@@ -18,6 +20,10 @@ struct LocatedInternal : InternalError, Located {
   LocatedInternal(const std::string& text, ErrorCode code) : InternalError(text, code) {}
 };
 
+struct LocatedForeign : CallbackError, Located {
+  using CallbackError::CallbackError;
+};
+
 constexpr std::string_view kInternalPrefix = "internal error (this is a bug in tandem): ";
 
 }  // namespace
@@ -27,6 +33,8 @@ Described describe(const std::exception_ptr& error) {
   const auto is_located = [](const std::exception& e) { return dynamic_cast<const Located*>(&e) != nullptr; };
   try {
     std::rethrow_exception(error);
+  } catch (const CallbackError& e) {
+    return {ErrorKind::User, e.what(), is_located(e), e.code(), e.original()};
   } catch (const UserError& e) {
     return {ErrorKind::User, e.what(), is_located(e), e.code()};
   } catch (const ResourceError& e) {
@@ -40,9 +48,9 @@ Described describe(const std::exception_ptr& error) {
   } catch (const std::system_error& e) {  // of files, streams and threads
     return {ErrorKind::Resource, e.what(), false, ErrorCode::Unavailable};
   } catch (const std::exception& e) {
-    return {ErrorKind::User, e.what()};
+    return {ErrorKind::User, e.what(), false, ErrorCode::Unknown, error};
   } catch (...) {
-    return {ErrorKind::User, "something was thrown that is no std::exception"};
+    return {ErrorKind::User, "something was thrown that is no std::exception", false, ErrorCode::Unknown, error};
   }
 }
 
@@ -50,6 +58,7 @@ std::exception_ptr make_error(const Described& e) {
   switch (e.kind) {
     case ErrorKind::None: return nullptr;
     case ErrorKind::User:
+      if (e.original) return std::make_exception_ptr(LocatedForeign(e.text, e.original));
       return e.is_located ? std::make_exception_ptr(LocatedError<UserError>(e.text, e.code)) : std::make_exception_ptr(UserError(e.text, e.code));
     case ErrorKind::Resource:
       return e.is_located ? std::make_exception_ptr(LocatedError<ResourceError>(e.text, e.code)) : std::make_exception_ptr(ResourceError(e.text, e.code));
@@ -64,7 +73,7 @@ void rethrow_located(std::string_view stage, int64_t element) {
   if (e.is_located) throw;
   const std::string named = cat(stage, ": ");  // by itself already when what went wrong is the stage's own
   const std::string text = e.text.starts_with(named) ? e.text.substr(named.size()) : e.text;
-  std::rethrow_exception(make_error({e.kind, cat(stage, ": element ", element, ": ", text), true, e.code}));
+  std::rethrow_exception(make_error({e.kind, cat(stage, ": element ", element, ": ", text), true, e.code, e.original}));
 }
 
 }  // namespace tandem::data

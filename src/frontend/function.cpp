@@ -133,6 +133,12 @@ class FunctionImpl {
     run(*t, arguments, results);
   }
 
+  void prepare() {
+    if (!specs_) user_error(options_.name, ": prepare: the function has no specs, so each call's arguments decide its types");
+    std::lock_guard tracing(tracing_);
+    if (!last()) keep(0, trace(*specs_));
+  }
+
   std::vector<Spec> result_specs(const std::vector<Spec>& arguments) {
     std::vector<ir::TensorType> types;
     for (const Spec& s : arguments) types.push_back(type_of(s));
@@ -189,9 +195,12 @@ class FunctionImpl {
     std::lock_guard tracing(tracing_);
     if (auto found = find(h, arguments)) return found;  // another thread has made it meanwhile
     if (specs_) specs_->check(options_.name, arguments);
-    std::shared_ptr<Trace> made = trace(specs_ ? *specs_ : Signature(std::move(types)));
+    return keep(h, trace(specs_ ? *specs_ : Signature(std::move(types))));
+  }
+
+  std::shared_ptr<Trace> keep(size_t hash, const std::shared_ptr<Trace>& made) {
     std::lock_guard guard(mutex_);
-    return traces_.add(h, made->graph->nodes.size() + 1, made);
+    return traces_.add(hash, made->graph->nodes.size() + 1, made);
   }
 
   std::vector<Tensor> traced_body(Tracer& tracer, const std::vector<ir::TensorType>& types) {
@@ -383,6 +392,12 @@ void FlatCallable::call(std::span<const Tensor* const> arguments, std::vector<Te
 } catch (...) {
   rethrow_at(Location::of(where));
 }
+void FlatCallable::prepare(Where where) const try {
+  impl_of(impl_).prepare();
+} catch (...) {
+  rethrow_at(Location::of(where));
+}
+
 size_t FlatCallable::trace_count() const { return impl_of(impl_).trace_count(); }
 std::vector<Spec> FlatCallable::result_specs(const std::vector<Spec>& arguments) const { return impl_of(impl_).result_specs(arguments); }
 

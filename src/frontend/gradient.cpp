@@ -418,6 +418,14 @@ class WayBack {
 
 }  // namespace
 
+std::vector<Tensor> run_graph(const ir::GraphRef& graph, std::span<const Tensor> inputs, Location where) {
+  if (Tracer* tracer = thread_state.tracer)
+    return TapeImpl::any_records() ? run_traced(*graph, inputs) : tracer->inlined(*graph, inputs, where);
+  std::vector<Tensor> results = run_compiled(*active_engine().compile(*graph), inputs);
+  if (TapeImpl::any_records()) TapeImpl::record_graph(graph, inputs, results, where);
+  return results;
+}
+
 std::vector<Tensor> run_gradient(const GradientRequest& r) {
   std::vector<const TapeEntry*> entries = entries_between(r.entries, r.sources, r.targets);
   if (std::ranges::none_of(entries, [](const TapeEntry* e) { return e->backward != nullptr; })) return graph_gradients(r, entries);

@@ -1,4 +1,5 @@
 #include "frontend/apply.hpp"
+#include "frontend/known_value.hpp"
 #include "frontend/memory.hpp"
 #include "frontend/tape_impl.hpp"
 #include "frontend/tracer.hpp"
@@ -55,12 +56,18 @@ using namespace frontend;
 
 namespace {
 
+// A variable belongs to no trace, so that its value is computed at once, whatever is being traced.
 Tensor initial_value(const Operand& initial, const VariableOptions& options) {
-  const Tensor t = tensor_of(initial, options.dtype);
-  if (t.is_traced())
-    user_error(ErrorCode::FailedPrecondition, "Variable: the initial value is a traced tensor ", t.type_str(),
-               "\n  hint: make variables outside the function that is traced");
-  return t;
+  if (initial.kind() != Operand::Kind::Tensor || !initial.tensor().is_traced()) {
+    const EagerScope eager;
+    return tensor_of(initial, options.dtype);
+  }
+  const std::optional<Tensor> known = known_value(initial.tensor());
+  if (!known)
+    user_error(ErrorCode::FailedPrecondition, "Variable: the initial value is a traced tensor ", initial.tensor().type_str(),
+               "\n  hint: make variables outside the function that is traced, or of values that do not depend on its arguments");
+  const EagerScope eager;
+  return options.dtype ? cast_to(*known, *options.dtype, Location::of(initial.where())) : *known;
 }
 
 }  // namespace

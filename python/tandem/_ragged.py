@@ -1,0 +1,2 @@
+class RaggedTensor: pass
+class RaggedTensorSpec: pass

@@ -1,0 +1,2 @@
+class SparseTensor: pass
+class SparseTensorSpec: pass
