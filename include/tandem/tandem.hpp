@@ -6,6 +6,7 @@
 #include <tandem/device.hpp>
 #include <tandem/dlpack.hpp>
 #include <tandem/function.hpp>
+#include <tandem/host_call.hpp>
 #include <tandem/loss_scale.hpp>
 #include <tandem/nn/layers.hpp>
 #include <tandem/nn/model.hpp>

@@ -13,13 +13,27 @@ namespace tandem::python {
 class CompiledFunction {
  public:
   CompiledFunction(nb::handle body, const std::string& name, std::vector<Spec> specs)
-      : body_(std::make_shared<Callback>(body)), callable_(flat_function(body_), FunctionOptions{.name = name, .specs = std::move(specs)}) {}
+      : callbacks_{std::make_shared<Callback>(body)},
+        callable_(flat_function(callbacks_[0]), FunctionOptions{.name = name, .specs = std::move(specs)}) {}
   const FlatCallable& callable() const { return callable_; }
-  Callback& body() const { return *body_; }
+  // What it calls: its body, and the callbacks of host calls that were traced into it.
+  std::vector<std::shared_ptr<Callback>>& callbacks() { return callbacks_; }
 
  private:
-  std::shared_ptr<Callback> body_;
+  std::vector<std::shared_ptr<Callback>> callbacks_;
   FlatCallable callable_;
+};
+
+// While it lives, host calls that are traced belong to this function, if it is the outermost one.
+class CalledScope {
+ public:
+  explicit CalledScope(CompiledFunction& f);
+  ~CalledScope();
+  CalledScope(const CalledScope&) = delete;
+  CalledScope& operator=(const CalledScope&) = delete;
+
+ private:
+  CompiledFunction* before_;
 };
 
 }  // namespace tandem::python

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "frontend/apply.hpp"
+#include "frontend/host_token.hpp"
 #include "frontend/part.hpp"
 #include "frontend/tensor_impl.hpp"
 #include "frontend/tracer.hpp"
@@ -73,10 +74,30 @@ std::vector<Tensor> traced_branches(std::string_view op, const Tensor& index, st
 // --- loops -----------------------------------------------------------------------------------------------------------------------
 
 std::vector<Tensor> traced_while(const flat::Condition& condition, const FlatFunction& body, const std::vector<Tensor>& state,
+                                 std::optional<int64_t> max_trips, Location where);
+
+// A condition that calls the host program is asked once before the loop and then at the end of each step, since only a step has state.
+std::vector<Tensor> traced_while_of_calls(const flat::Condition& condition, const FlatFunction& body, std::vector<Tensor> state,
+                                          std::optional<int64_t> max_trips, Location where) {
+  state.push_back(condition(state));
+  std::vector<Tensor> last = traced_while([](const std::vector<Tensor>& s) { return s.back(); },
+                                          [&](const std::vector<Tensor>& s) {
+                                            std::vector<Tensor> next = body({s.begin(), s.end() - 1});
+                                            next.push_back(condition(next));
+                                            return next;
+                                          },
+                                          state, max_trips, where);
+  last.pop_back();
+  return last;
+}
+
+std::vector<Tensor> traced_while(const flat::Condition& condition, const FlatFunction& body, const std::vector<Tensor>& state,
                                  std::optional<int64_t> max_trips, Location where) {
   const std::vector<ir::TensorType> types = types_of(state);
   Part test = traced_part("condition", types, [&](const std::vector<Tensor>& s) { return std::vector<Tensor>{condition(s)}; });
   check_predicate("while_loop", test.outputs[0]);
+  if (std::ranges::any_of(test.tracer->externals(), [](const Tracer::External& e) { return e.written && is_host_token(e.variable); }))
+    return traced_while_of_calls(condition, body, state, max_trips, where);
   for (const Tracer::External& e : test.tracer->externals())
     if (e.written) user_error("while_loop: the condition assigns variable '", e.variable.name(), "'\n  hint: only the body may assign");
   Part step = traced_part("body", types, body);

@@ -8,6 +8,7 @@
 #include "base/lru_cache.hpp"
 #include "base/thread_kept.hpp"
 #include "frontend/apply.hpp"
+#include "frontend/host_token.hpp"
 #include "frontend/memory.hpp"
 #include "frontend/tape_impl.hpp"
 #include "frontend/tensor_impl.hpp"
@@ -100,7 +101,8 @@ class Signature {
   size_t symbol_count_ = 0;
 };
 
-// One traced and compiled version. Inputs: arguments, then externals. Outputs: results, then the variables that are written.
+// One traced and compiled version. Inputs: arguments, then externals. Outputs: results, then the variables that are written, then the token
+// of host calls, if there are any.
 struct Trace {
   Signature signature;
   ir::GraphRef graph;
@@ -222,13 +224,22 @@ class FunctionImpl {
     t->externals = tracer.externals();
 
     std::vector<int32_t> donations(outputs.size(), -1);
+    Tensor calls;  // the token behind the last host call: an output that nobody reads, so that all of them are made
     for (size_t i = 0; i < t->externals.size(); ++i) {
       const Tracer::External& e = t->externals[i];
+      if (is_host_token(e.variable)) {
+        calls = e.current;
+        continue;
+      }
       if (e.variable.defined()) t->locked.push_back(i);
       if (!e.written) continue;
       t->written.push_back(i);
       outputs.push_back(e.current);
       donations.push_back(static_cast<int32_t>(tracer.parameter_count() + i));
+    }
+    if (calls.defined()) {
+      outputs.push_back(calls);
+      donations.push_back(-1);
     }
     std::ranges::sort(t->locked, {}, [&](size_t i) { return t->externals[i].variable.impl()->id; });
     t->graph = std::make_shared<const ir::Graph>(tracer.finish(outputs));
@@ -278,6 +289,8 @@ class FunctionImpl {
       const size_t first = f.inputs.size() - t.externals.size();
       f.held.reserve(t.locked.size());  // before the first lock: nothing may throw while locks are taken
       f.guards.reserve(t.locked.size());
+      if (thread_state.host_calls > 0)
+        for (const size_t i : t.locked) t.externals[i].variable.impl()->check_not_held_here();
       for (const size_t i : t.locked) {
         VariableImpl& v = *t.externals[i].variable.impl();
         v.lock();
@@ -308,7 +321,8 @@ class FunctionImpl {
     FrameScope scope;
     Frame& f = scope.frame;
     for (const Tensor* a : arguments) f.inputs.push_back(concrete_ref(*a));
-    for (const Tracer::External& e : t.externals) f.inputs.push_back(concrete_ref(e.outer));
+    for (const Tracer::External& e : t.externals)  // the token never changes, and nobody locks it; other variables come with their locks
+      f.inputs.push_back(concrete_ref(is_host_token(e.variable) ? e.variable.impl()->value() : e.outer));
     {
       const Locks locks(t, f);
       t.executable->run(f.inputs, f.outputs);

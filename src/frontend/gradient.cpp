@@ -315,7 +315,7 @@ std::vector<Tensor> graph_gradients(const GradientRequest& r, std::span<const Ta
       if (fresh.graph) fresh.executable = active_engine().compile(*fresh.graph);
       plan = std::make_shared<const GradientPlan>(std::move(fresh));
       bind(*plan);
-      if (cache) cache->add(std::move(key), entries, plan);
+      if (cache && !(plan->graph && ir::calls_host(*plan->graph))) cache->add(std::move(key), entries, plan);
     }
     if (plan->graph) results = run_eager(*plan, inputs, r.location);
   }
@@ -417,6 +417,14 @@ class WayBack {
 };
 
 }  // namespace
+
+std::vector<Tensor> run_graph(const ir::GraphRef& graph, std::span<const Tensor> inputs, Location where) {
+  if (Tracer* tracer = thread_state.tracer)
+    return TapeImpl::any_records() ? run_traced(*graph, inputs) : tracer->inlined(*graph, inputs, where);
+  std::vector<Tensor> results = run_compiled(*active_engine().compile(*graph), inputs);
+  if (TapeImpl::any_records()) TapeImpl::record_graph(graph, inputs, results, where);
+  return results;
+}
 
 std::vector<Tensor> run_gradient(const GradientRequest& r) {
   std::vector<const TapeEntry*> entries = entries_between(r.entries, r.sources, r.targets);

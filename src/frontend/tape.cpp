@@ -159,25 +159,31 @@ std::vector<Tensor> TapeImpl::flattened(std::span<const Source> sources, std::ve
   return flat;
 }
 
-std::vector<Tensor> TapeImpl::gradients(std::span<const Tensor> targets, std::span<const Source> sources, const GradientOptions& options,
-                                        Location where) {
+void TapeImpl::begin_gradient(std::span<const Tensor> targets) {
   if (used_ && !options_.persistent)
     user_error("gradient: this tape has already given its gradient",
                "\n  hint: ask for all gradients at once with gradients(), or make the tape with TapeOptions{.persistent = true}");
   for (const Tensor& t : targets)
     if (!is_float(dtype_of(t))) user_error("gradient: a target must be floating, this one is ", t.type_str());
-  check_gradients_given(targets, options.output_gradients);
   used_ = true;
   if (!options_.persistent) stop();
+}
 
+void TapeImpl::end_gradient() {
+  if (options_.persistent) return;
+  entries_.clear();
+  watched_.clear();
+  variables_.clear();
+}
+
+std::vector<Tensor> TapeImpl::gradients(std::span<const Tensor> targets, std::span<const Source> sources, const GradientOptions& options,
+                                        Location where) {
+  check_gradients_given(targets, options.output_gradients);
+  begin_gradient(targets);
   std::vector<size_t> counts;
   const std::vector<Tensor> wanted = flattened(sources, counts);
   const std::vector<Tensor> made = run_gradient({entries_, targets, options.output_gradients, wanted, counts, where});
-  if (!options_.persistent) {
-    entries_.clear();
-    watched_.clear();
-    variables_.clear();
-  }
+  end_gradient();
 
   std::vector<Tensor> gradients;
   for (size_t i = 0; i < sources.size(); ++i) {

@@ -48,6 +48,8 @@ class TapeImpl {
   std::vector<Tensor> gradients(std::span<const Tensor> targets, std::span<const Source> sources, const GradientOptions& options,
                                 Location where);
 
+  std::vector<Tensor> stacked_gradients(const Tensor& target, std::span<const Source> sources, const Tensor& stack, Location where);
+
   // For every tape of this thread that records in the present trace (or outside of any).
   static void record_op(const ir::OpDef& op, std::span<const Tensor> inputs, std::span<const Tensor> outputs, const ir::Attrs& attrs,
                         Location where);
@@ -68,6 +70,8 @@ class TapeImpl {
   bool is_recording() const;
   bool follows(std::span<const Tensor> inputs) const;
   void record(TapeEntry entry);
+  void begin_gradient(std::span<const Tensor> targets);  // UserError when there can be none
+  void end_gradient();                                   // a tape that is not persistent forgets
   static TapeImpl* first();  // of this thread's list, after those that have stopped were taken out
   struct ListEnd;
   // The variables' watched values in place of the variables, and for each source how many there are.

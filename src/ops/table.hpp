@@ -35,6 +35,6 @@ Rows recurrent_rows();      // lstm gru and their gradients
 Rows random_rows();         // counter-based random numbers
 Rows linalg_rows();         // cholesky qr lu svd eigh solve …
 Rows fft_rows();            // fft rfft …
-Rows control_rows();        // branch while scan
+Rows control_rows();        // branch while scan host_call
 
 }  // namespace tandem::ops

@@ -16,7 +16,7 @@ bool cuts(const OpDef& op) { return op.has(kZeroGradient) || op.name == "stop_gr
 
 [[noreturn]] void no_gradient(const Node& node) {
   const std::string where = node.location.str();
-  user_error(node.op->name, ": has no gradient", where.empty() ? "" : "\n  at " + where,
+  user_error(ErrorCode::Unimplemented, node.op->name, ": has no gradient", where.empty() ? "" : "\n  at " + where,
              "\n  hint: put stop_gradient in front of it when none is meant to flow");
 }
 
