@@ -7,11 +7,10 @@
 #include <mutex>
 #include <set>
 
-#include <tandem/data.hpp>
 #include <tandem/data/records.hpp>
 #include <tandem/strings.hpp>
 
-#include "core.hpp"
+#include "data.hpp"
 #include "data/random.hpp"
 #include "data/walk.hpp"
 #include "frontend/thread_state.hpp"
@@ -20,13 +19,6 @@ namespace tandem::python {
 namespace {
 
 using data::Element;
-
-// A description. The cycle collector sees the functions of its last stage; those of the stages before are seen by their own objects, which
-// the Python object of this one keeps alive. Whoever holds `dataset` must hold the Python object too.
-struct Pipeline {
-  data::Dataset dataset;
-  std::vector<std::shared_ptr<Callback>> callbacks = {};
-};
 
 int traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));

@@ -5,7 +5,7 @@
 
 #include <tandem/train.hpp>
 
-#include "core.hpp"
+#include "data.hpp"
 #include "functions.hpp"
 
 namespace tandem::python {
@@ -60,6 +60,13 @@ void add_loop(nb::module_& m) {
           nb::arg("step"), nb::arg("arrays"), nb::arg("batch_size"), nb::arg("shuffled") = false, nb::arg("seed") = 0,
           nb::arg("steps_per_epoch").none() = nb::none(), nb::arg("after").none() = nb::none(),
           "`after`, if given, is called with the results of each step.")
+      .def_static(
+          "over_dataset",
+          [](const CompiledFunction& step, const Pipeline& batches, std::optional<int64_t> steps) {
+            return train::StepLoop(step.callable(), train::batches_of(batches.dataset, 0), {.name = "fit", .steps_per_epoch = steps});
+          },
+          nb::arg("step"), nb::arg("batches"), nb::arg("steps_per_epoch").none() = nb::none(), nb::keep_alive<0, 2>(),
+          "The dataset's elements are the batches; their types must be known.")
       .def("begin_epoch", &train::StepLoop::begin_epoch, nb::call_guard<nb::gil_scoped_release>())
       .def("run", run, nb::arg("steps"), nb::arg("seconds"), "Runs until so many steps are done, so many seconds have passed, or the epoch ends.")
       .def_prop_ro("at_end", &train::StepLoop::at_end)

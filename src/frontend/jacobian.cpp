@@ -102,7 +102,9 @@ Tensor Tape::jacobian(const Tensor& target, const Source& source, Where where) t
   const Dim n = product_of(of);
   const Tensor basis = reshape(unit_matrix(n, target.dtype(), line), joined({n}, of));
   const Tensor rows = impl_->stacked_gradients(target, {&source, 1}, basis, line).front();
-  return rows.defined() ? reshape(rows, joined(of, std::span(rows.dims()).subspan(1))) : rows;
+  if (!rows.defined()) return rows;
+  const Dims all = rows.dims();
+  return reshape(rows, joined(of, std::span(all).subspan(1)));
 } catch (...) {
   rethrow_at(Location::of(where));
 }

@@ -42,11 +42,6 @@ def as_tensors(structure):
     return None if None in kinds else made
 
 
-def adapted(x):
-    """Our own datasets behind the interface that Keras takes batches from."""
-    return x
-
-
 def first_batch(epoch_iterator):
     for _, _, iterator in epoch_iterator:
         return next(iterator) if not isinstance(iterator, (list, tuple)) else iterator[0]

@@ -14,22 +14,26 @@ class _Place:
         self.number = number
 
 
-def batch_spec(tensors):
-    """Types with the batch as a symbol, so that the last, smaller batch needs no other trace. None when there is no common first axis."""
-    rows = {t.shape[0] if t.ndim else None for t in tensors}
-    if len(rows) != 1 or None in rows:
+def batch_types(types):
+    """Types with the batch as a symbol, so that the last, smaller batch needs no other trace, and one for each extent that is None.
+    None when the tensors have no common first axis."""
+    if not types or len({dims[0] if dims else "none" for _, dims in types}) != 1 or not types[0][1]:
         return None
     b = _core.symbol("b")
-    return [(t.dtype, [b, *t.dims[1:]]) for t in tensors]
+    return [(dtype, [b, *[_core.symbol(f"d{i}_{k}") if d is None else d for k, d in enumerate(dims[1:])]]) for i, (dtype, dims) in enumerate(types)]
+
+
+def types_of(tensors):
+    return [(t.dtype, tuple(t.shape)) for t in tensors]
 
 
 class CompiledFor:
     """The step for batches of one structure and type."""
 
-    def __init__(self, step, tensors, pack):
+    def __init__(self, step, types, pack):
         self._step, self._pack = step, pack
         self.structure = None  # of what the step gives
-        self.specs = batch_spec(tensors)
+        self.specs = batch_types(types)
         self.function = _core.Function(self._body, step.name, self.specs)
         if self.specs is None:
             return
@@ -81,16 +85,17 @@ class CompiledStep:
 
         return tensors, pack
 
-    def compiled_for(self, data, tensors, pack):
+    def compiled_for(self, data, types, pack):
+        """`data` shows the structure of a batch: its leaves may be anything, but where there is none they are None."""
         structure = tree.map_structure(lambda x: x is None, data)
-        key = (repr(structure), tuple((t.dtype.name, tuple(t.shape[1:]), t.ndim) for t in tensors))
+        key = (repr(structure), tuple((dtype.name, dims[1:], len(dims)) for dtype, dims in types))
         if key not in self._compiled:
-            self._compiled[key] = CompiledFor(self, tensors, pack)
+            self._compiled[key] = CompiledFor(self, types, pack)
         return self._compiled[key]
 
     def __call__(self, data):
         """Runs it on one batch, and gives what the step gives."""
         tensors, pack = self.flatten(data)
-        compiled = self.compiled_for(data, tensors, pack)
+        compiled = self.compiled_for(data, types_of(tensors), pack)
         results = compiled.function(tensors)
         return self.trainer.get_metrics_result() if compiled.gives_nothing else compiled.results(results)

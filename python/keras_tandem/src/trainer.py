@@ -15,7 +15,8 @@ from keras.src.utils import traceback_utils
 from keras.src.utils.python_utils import pythonify_logs
 
 from keras_tandem.src import arrays
-from keras_tandem.src.compiled_step import CompiledStep
+from keras_tandem.src.compiled_step import CompiledStep, types_of
+from keras_tandem.src.datasets import DatasetAdapter, adapted
 from keras_tandem.src.ops.core import convert_to_numpy, convert_to_tensor, shape
 from keras_tandem.src.tape import GradientTape
 from tandem import _core
@@ -117,7 +118,8 @@ class Trainer(base_trainer.Trainer):
     # --- loops ----------------------------------------------------------------------------------------------------------------------------
 
     def _epoch_iterator(self, x, y=None, sample_weight=None, **how):
-        return EpochIterator(arrays.adapted(x), y=y, sample_weight=sample_weight, steps_per_execution=self.steps_per_execution, **how)
+        x = adapted(x, y, sample_weight, how.get("class_weight"))
+        return EpochIterator(x, y=y, sample_weight=sample_weight, steps_per_execution=self.steps_per_execution, **how)
 
     def _build_for(self, epoch_iterator):
         """Makes the weights, the metrics' and the optimizer's state, as the first batch asks for."""
@@ -135,20 +137,31 @@ class Trainer(base_trainer.Trainer):
 
     def _native_loop(self, function, epoch_iterator, shuffled, after=None):
         """The engine's own loop, when the data are arrays; else None."""
-        adapter = epoch_iterator.data_adapter
-        if self.run_eagerly or type(adapter) is not ArrayDataAdapter or adapter._shuffle == "batch":
+        adapter, step = epoch_iterator.data_adapter, function.step
+        if self.run_eagerly:
+            return None
+        if isinstance(adapter, DatasetAdapter):
+            return self._loop_over_dataset(step, adapter, epoch_iterator.steps_per_epoch)
+        if type(adapter) is not ArrayDataAdapter or adapter._shuffle == "batch":
             return None
         data = arrays.as_tensors(adapter._inputs)
         if data is None:
             return None
-        step = function.step
         tensors, pack = step.flatten(data)
-        compiled = step.compiled_for(data, tensors, pack)
+        compiled = step.compiled_for(data, types_of(tensors), pack)
         seed = int(np.random.randint(2**31 - 1)) if shuffled and adapter._shuffle else 0
         loop = _core.StepLoop.over_arrays(
             compiled.function, tensors, adapter.batch_size, bool(shuffled and adapter._shuffle), seed, epoch_iterator.steps_per_epoch, after
         )
         return _NativeLoop(self, loop, compiled)
+
+    def _loop_over_dataset(self, step, adapter, steps):
+        flat = adapter.flat_batches()
+        if flat is None:
+            return None
+        types, data, pack = flat
+        compiled = step.compiled_for(data, types, pack)
+        return _NativeLoop(self, _core.StepLoop.over_dataset(compiled.function, adapter.pipeline, steps), compiled)
 
     def _run_epoch(self, native, function, epoch_iterator, callbacks, begin, end, stopped, kind):
         """All steps of an epoch, with callbacks between them; the last logs."""
