@@ -320,8 +320,11 @@ def squeeze(input, axis=None, name=None):
 
 @api
 def transpose(a, perm=None, conjugate=False, name="transpose"):
-    a = tensor(a)
-    return ops.transpose(a, perm=ints(perm))
+    if conjugate and isinstance(a, Composite):
+        from tandem import math
+
+        a = math.conj(a)
+    return ops.transpose(tensor(a), perm=ints(perm)) if not isinstance(a, Composite) else transpose(a, perm)
 
 
 @api
@@ -617,4 +620,7 @@ def where(condition, x=None, y=None, name=None):
 
 @api
 def bitcast(input, type, name=None):
-    return ops.bitcast(tensor(input), dtype=as_dtype(type))
+    x, dtype = tensor(input), as_dtype(type)
+    if x.ndim == 0 and dtype.size < x.dtype.size:  # one number becomes a row of smaller ones
+        return ops.squeeze(ops.bitcast(ops.expand_dims(x, axis=[0]), dtype=dtype), axis=[0]) if dtype.size == x.dtype.size else ops.bitcast(ops.reshape(x, shape=[1]), dtype=dtype)
+    return ops.bitcast(x, dtype=dtype)

@@ -186,7 +186,14 @@ class GradientTape:
                 continue
             upstream = [_zeros_like(o) if g is None else g for g, o in zip(upstream, step.outputs)]
             inner = step.backward(upstream)
-            pairs = [(x, g) for x, g in zip(step.inputs, inner) if g is not None]
+            pairs = []
+            for x, g in zip(step.inputs, inner):
+                if isinstance(x, CoreVariable) and g is not None:  # read inside of the step: the gradient is the variable's own
+                    for j, source in enumerate(wanted):
+                        if isinstance(source, CoreVariable) and source.number == x.number:
+                            totals[j] = _sum(totals[j], g)
+                elif g is not None:
+                    pairs.append((x, g))
             if not pairs:
                 continue
             earlier = [o for s in steps[:k] for o in s.outputs]

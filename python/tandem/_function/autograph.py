@@ -75,6 +75,9 @@ def _transpiler():
     module.converted_call = converted_call
 
     class Transpiler(api.PyToPy):
+        def get_transformed_name(self, node):
+            return "tf__" + super().get_transformed_name(node).removeprefix("ag__")
+
         def get_extra_locals(self):
             return {"ag__": module}
 
