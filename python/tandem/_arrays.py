@@ -324,7 +324,8 @@ def transpose(a, perm=None, conjugate=False, name="transpose"):
         from tandem import math
 
         a = math.conj(a)
-    return ops.transpose(tensor(a), perm=ints(perm)) if not isinstance(a, Composite) else transpose(a, perm)
+        return transpose(a, perm)
+    return ops.transpose(tensor(a), perm=ints(perm))
 
 
 @api

@@ -110,7 +110,7 @@ def _set_shape(self, shape):
 def _name(self):
     if not self.is_traced:
         raise AttributeError("Tensor.name is undefined when eager execution is enabled.")
-    return f"Tensor_{self.identity() & 0xFFFFFF:x}:0"
+    return self.__dict__.get("_graph_name") or f"Tensor_{self.identity() & 0xFFFFFF:x}:0"
 
 
 def _op(self):

@@ -112,7 +112,7 @@ class StrategyExtended:
     experimental_require_static_shapes = False
 
     def variable_created_in_scope(self, v):
-        return True
+        return getattr(v, "_distribute_strategy", None) is self._strategy or (getattr(v, "_distribute_strategy", None) is None and self._strategy is _default_strategy())
 
     def colocate_vars_with(self, colocate_with_variable):
         return contextlib.nullcontext()

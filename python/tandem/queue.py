@@ -45,7 +45,7 @@ class QueueBase:
         if self._names:
             vals = [vals[n] for n in self._names]
         elif len(self._dtypes) == 1:
-            vals = vals if isinstance(vals, (list, tuple)) and len(vals) == 1 and not np.isscalar(vals[0]) else [vals]
+            vals = vals if isinstance(vals, (list, tuple)) and len(vals) == 1 and any_tensor(vals[0]).shape.is_compatible_with(self._shapes[0]) else [vals]
         made = [any_tensor(v, None if hasattr(v, "dtype") and not isinstance(v, np.ndarray) else d) for v, d in zip(vals, self._dtypes)]
         return made
 
