@@ -2,6 +2,7 @@
 // walk over it, with its threads, buffers and position. A description does nothing by itself and never changes; stages give a new one.
 #pragma once
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include <tandem/data/options.hpp>
+#include <tandem/error.hpp>
 #include <tandem/function.hpp>
 #include <tandem/structure.hpp>
 #include <tandem/tensor.hpp>
@@ -19,6 +21,17 @@ namespace tandem::data {
 class Node;                        // one source or stage; src/data/node.hpp
 template <class Item> class Flow;  // one iterator's run of it; src/data/walk.hpp
 using Walk = Flow<Element>;
+
+// What a function of the user's own threw on its way through a pipeline, when it is none of our errors: the text says where, `original` is
+// the exception itself.
+class CallbackError : public UserError {
+ public:
+  CallbackError(const std::string& text, std::exception_ptr original) : UserError(text), original_(std::move(original)) {}
+  const std::exception_ptr& original() const { return original_; }
+
+ private:
+  std::exception_ptr original_;
+};
 
 class Iterator {
  public:
@@ -56,6 +69,7 @@ class Dataset {
   // `start` is called at the beginning of each walk and gives a function that replaces its argument by the next element, or returns false.
   using Generate = std::function<bool(Element&)>;
   static Dataset generator(std::function<Generate()> start, std::vector<Spec> specs, int64_t cardinality = kUnknown);
+  static Dataset generator_untyped(std::function<Generate()> start, int64_t cardinality = kUnknown);  // only running it tells its types
 
   // --- sources in files ----------------------------------------------------------------------------------------------------------
   static Dataset list_files(const std::string& pattern,
@@ -84,6 +98,10 @@ class Dataset {
     return filter_flat(flat("filter", std::move(predicate)));
   }  // traced, gives a bool scalar
   Dataset filter_callback(std::function<bool(const Element&)> predicate) const;
+  // Up to the first element for which it is false.
+  template <class F> Dataset take_while(F predicate) const { return take_while_flat(flat("take_while", std::move(predicate))); }
+  Dataset take_while_callback(std::function<bool(const Element&)> predicate) const;
+  Dataset assert_cardinality(int64_t count) const;  // believed before, checked at the end of a walk
   // step(state…, components…) -> (state…, outputs…), flat; traced. `state` has as many tensors as `initial`.
   Dataset scan(Element initial, FlatFunction step) const;
   Dataset enumerate(int64_t start = 0) const;  // an int64 scalar in front
@@ -126,6 +144,7 @@ class Dataset {
   Dataset options(PipelineOptions options) const;  // of the iterators; later ones override, field by field
 
   std::vector<Spec> specs() const;  // of the components; symbols where extents vary; UserError when a callback's results are not declared
+  std::optional<std::vector<Spec>> known_specs() const;  // the same; nothing instead of the error
   int64_t cardinality() const;      // elements in one walk, kInfinite or kUnknown
   std::string str() const;          // the stages and their options, one behind the other
   Iterator iterate() const;
@@ -135,6 +154,7 @@ class Dataset {
   Dataset map_random_flat(uint64_t seed, FlatFunction f, MapOptions options) const;
   Dataset map_callback_flat(FlatFunction f, CallbackOptions options) const;
   Dataset filter_flat(FlatFunction predicate) const;
+  Dataset take_while_flat(FlatFunction predicate) const;
 
   explicit Dataset(std::shared_ptr<const Node> node);
   const std::shared_ptr<const Node>& node() const { return node_; }

@@ -36,13 +36,27 @@ std::string text_with_line(const char* what, const Location& line) {
   return text.insert(std::min(text.find("\n  hint:"), text.size()), cat("\n  at ", line));
 }
 
-void raise(const char* code, const std::string& text) {
+void raise(ErrorCode code, const std::string& text) {
   if (!hooks.raise_error) {
     PyErr_SetString(PyExc_RuntimeError, text.c_str());
     return;
   }
-  nb::object none = nb::steal(PyObject_CallFunction(hooks.raise_error, "ss", code, text.c_str()));
+  nb::object none = nb::steal(PyObject_CallFunction(hooks.raise_error, "is", static_cast<int>(code), text.c_str()));
   if (none.is_valid()) PyErr_SetString(PyExc_RuntimeError, text.c_str());
+}
+
+void add_note(const char* text) {
+  PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+  PyErr_Fetch(&type, &value, &trace);
+  PyErr_NormalizeException(&type, &value, &trace);
+  if (value && trace) PyException_SetTraceback(value, trace);
+  // "map: element 17: the whole text": the text is the exception's own.
+  const std::string all = text;
+  const size_t element = all.find(": element ");
+  const std::string first = all.substr(0, element == std::string::npos ? all.find('\n') : all.find(": ", element + 2));
+  nb::object none = value ? nb::steal(PyObject_CallMethod(value, "add_note", "s", first.c_str())) : nb::object();
+  if (!none.is_valid()) PyErr_Clear();  // before Python 3.11 exceptions carry no notes
+  PyErr_Restore(type, value, trace);
 }
 
 }  // namespace
@@ -82,20 +96,19 @@ void set_python_error(const std::exception_ptr& e) {
     } catch (...) {
       rethrow_as_ours("tandem");
     }
-  } catch (nb::python_error& error) {
-    error.restore();
+  } catch (const nb::python_error& error) {
+    nb::python_error(error).restore();  // the object may be thrown once more
   } catch (const nb::builtin_exception& error) {
     PyErr_SetString(error.type() == nb::exception_type::type_error    ? PyExc_TypeError
                     : error.type() == nb::exception_type::index_error ? PyExc_IndexError
                     : error.type() == nb::exception_type::value_error ? PyExc_ValueError
                                                                       : PyExc_RuntimeError,
                     error.what());
-  } catch (const UserError& error) {
-    raise("invalid_argument", text_with_line(error.what(), python_line()));
-  } catch (const ResourceError& error) {
-    raise("resource", text_with_line(error.what(), python_line()));
-  } catch (const InternalError& error) {
-    raise("internal", text_with_line(error.what(), python_line()));
+  } catch (const data::CallbackError& error) {  // as itself; where it arose is a note
+    set_python_error(error.original());
+    add_note(error.what());
+  } catch (const Error& error) {
+    raise(error.code(), text_with_line(error.what(), python_line()));
   } catch (const std::exception& error) {
     PyErr_SetString(PyExc_RuntimeError, error.what());
   } catch (...) {

@@ -36,7 +36,7 @@ PyObject* call_unary(const ir::OpDef& op, PyObject* x) {
 #define TANDEM_BINARY_SLOT(slot, op)                                  \
   PyObject* slot(PyObject* a, PyObject* b) {                          \
     static const ir::OpDef& op_row = row(op);                         \
-    return call_binary(op_row, a, b, Promotion::Strict);              \
+    return call_binary(op_row, a, b, Promotion::Keras);               \
   }
 TANDEM_BINARY_SLOT(nb_add, "add")
 TANDEM_BINARY_SLOT(nb_subtract, "subtract")
@@ -53,7 +53,7 @@ TANDEM_BINARY_SLOT(nb_rshift, "right_shift")
 
 PyObject* nb_power(PyObject* a, PyObject* b, PyObject*) {
   static const ir::OpDef& op = row("power");
-  return call_binary(op, a, b, Promotion::Strict);
+  return call_binary(op, a, b, Promotion::Keras);
 }
 
 DType dtype_of_operand(PyObject* o, bool& known) {
@@ -75,13 +75,13 @@ PyObject* nb_true_divide(PyObject* a, PyObject* b) {
       const DType wide = size_of(t) > 2 ? DType::F64 : DType::F32;
       const nb::object of_a = from_tensor(to_tensor(a, from_dtype(t).ptr()).cast(wide));
       const nb::object of_b = from_tensor(to_tensor(b, from_dtype(t).ptr()).cast(wide));
-      return call_binary(op, of_a.ptr(), of_b.ptr(), Promotion::Strict);
+      return call_binary(op, of_a.ptr(), of_b.ptr(), Promotion::Keras);
     }
   } catch (...) {
     set_python_error(std::current_exception());
     return nullptr;
   }
-  return call_binary(op, a, b, Promotion::Strict);
+  return call_binary(op, a, b, Promotion::Keras);
 }
 
 PyObject* nb_negative(PyObject* x) {
@@ -104,7 +104,7 @@ PyObject* compare(PyObject* a, PyObject* b, int how) {
     if (how == Py_EQ) Py_RETURN_FALSE;
     if (how == Py_NE) Py_RETURN_TRUE;
   }
-  return call_binary(*rows[how], a, b, Promotion::Strict);
+  return call_binary(*rows[how], a, b, Promotion::Keras);
 }
 
 // --- reading -----------------------------------------------------------------------------------------------------------------------------
@@ -130,6 +130,7 @@ int tensor_bool(PyObject* self) {
     const Tensor& t = self_tensor(self);
     check_readable(t, "using a tensor as a Python bool");
     if (t.size() != 1) throw nb::value_error("The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()");
+    if (is_string(t)) return strings_of(t)[0].empty() ? 0 : 1;
     return t.reshape({}).item<bool>() ? 1 : 0;
   }, -1);
 }
@@ -146,6 +147,7 @@ Py_ssize_t tensor_length(PyObject* self) {
 nb::object number_of(const Tensor& t) {
   check_readable(t, "reading a tensor");
   if (t.size() != 1) throw nb::type_error("only length-1 arrays can be converted to Python scalars");
+  if (is_string(t)) return bytes_of(strings_of(t)[0]);
   const Tensor one = t.reshape({});
   if (one.dtype() == DType::Bool) return nb::bool_(one.item<bool>());
   if (is_float(one.dtype())) return nb::float_(one.item<double>());

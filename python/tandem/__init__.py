@@ -99,3 +99,7 @@ def _missing(name):
 
 def __dir__():
     return sorted({n for n in globals() if not n.startswith("_")} | set(_where) | set(_renamed) | _modules | {"keras"})
+
+
+
+import keras_tandem  # noqa: E402, F401: `import keras` from now on finds the backend; Keras itself is not loaded

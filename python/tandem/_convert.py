@@ -123,6 +123,17 @@ def _is_pure_python(x):
     return isinstance(x, (bool, int, float))
 
 
+def _strings(x, dtype):
+    from tandem import _strings
+
+    if dtype is not None and dtype is not dtypes.string:
+        raise TypeError(f"no tensor of {dtype.name} can be made of {x!r}")
+    try:
+        return _strings.as_strings(x)
+    except TypeError:
+        raise TypeError(f"no tensor can be made of {x!r}: Attempt to convert a value with an unsupported type ({type(x)}) to a Tensor.") from None
+
+
 def convert(x, dtype=None):
     """A tensor of `x`; of `dtype`, if given, without changing what numbers mean."""
     if dtype is not None:
@@ -130,6 +141,8 @@ def convert(x, dtype=None):
     if isinstance(x, Tensor):
         if dtype is None or x.dtype is dtype:
             return x
+        if dtypes.string in (dtype, x.dtype):
+            raise TypeError(f"Cast {x.dtype.name} to {dtype.name} is not supported; tf.strings.as_string and to_number are between numbers and text")
         return _core.ops.cast(x, dtype=dtype)
     if isinstance(x, Variable):
         return convert(x.read(), dtype)
@@ -139,6 +152,8 @@ def convert(x, dtype=None):
     if special is not None:
         return convert(special(), dtype)
     if isinstance(x, np.ndarray):
+        if x.dtype.kind in "SUO":
+            return _strings(x, dtype)
         _refuse_other_kinds(x, x)
         return from_array(x, dtype)
     for kind, function in _converters:
@@ -160,6 +175,8 @@ def convert(x, dtype=None):
         array = np.asarray(x)
     except ValueError as e:
         raise ValueError(f"Can't convert non-rectangular Python sequence to Tensor. ({e})") from None
+    if array.dtype.kind in "SUO":
+        return _strings(x, dtype)
     _refuse_other_kinds(x, array)
     if dtype is None and _is_pure_python(x):
         dtype = _python_dtype(array)

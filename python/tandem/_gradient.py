@@ -289,6 +289,8 @@ def _plain_source(s):
     if isinstance(s, Composite) and hasattr(s, "_components"):
         parts = [p for p in s._components() if isinstance(p, Tensor) and p.dtype.is_floating]
         return parts[0] if parts else None
+    if hasattr(s, "__tandem_variable__"):  # Keras's
+        return _plain_source(s.__tandem_variable__())
     if s is None:
         raise ValueError("Attempt to convert a value (None) with an unsupported type (<class 'NoneType'>) to a Tensor.")
     raise TypeError(f"sources must be tensors or variables, got {s!r}")

@@ -1,8 +1,9 @@
 """What a Tensor can do beyond the engine's own: NumPy, printing, TensorFlow's members."""
 import numpy as np
 
-from tandem import _core
+from tandem import _core, _strings
 from tandem._convert import convert
+from tandem._dtypes import string
 from tandem._shape import TensorShape
 
 Tensor = _core.Tensor
@@ -12,6 +13,8 @@ ops = _core.ops
 def _as_numpy(t):
     """A copy that the caller may write."""
     dtype = t.dtype
+    if dtype is string:
+        return np.asarray(_strings.as_numpy(t), object)
     if dtype.name == "bfloat16":
         raw = np.empty(t.shape, np.uint16)
         t.copy_into(raw)
@@ -52,8 +55,10 @@ def _repr(self):
     if self.is_traced:
         return f"<tf.Tensor '{self.name}' shape={self.shape} dtype={self.dtype.name}>"
     array = self.numpy()
-    text = repr(array) if self.ndim else str(array)
-    newline = "\n" if "\n" in text else ""
+    text = repr(array) if self.ndim or self.dtype is string else str(array)
+    newline = "
+" if "
+" in text else ""
     return f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}, numpy={newline}{text}>"
 
 

@@ -75,9 +75,5 @@ def error_code_from_exception_type(kind):
 
 
 def _raise(code, message):
-    """What the engine calls: `code` is the kind of a C++ error."""
-    kinds = {"invalid_argument": InvalidArgumentError, "internal": InternalError}
-    if code == "resource":
-        not_found = "no such file" in message.lower() or "does not exist" in message
-        raise (NotFoundError if not_found else ResourceExhaustedError)(None, None, message)
-    raise kinds[code](None, None, message)
+    """What the engine calls: `code` is the code of a C++ error, which has TensorFlow's numbers."""
+    raise _by_code[code](None, None, message)

@@ -7,7 +7,7 @@
 namespace tandem {
 namespace {
 
-constexpr std::array<DTypeInfo, kDTypeCount> kInfo = {{
+constexpr std::array<DTypeInfo, kDTypeCount + 1> kInfo = {{
     // name, bytes, is_float, is_signed, is_int
     {"bool", 1, false, false, false},
     {"uint8", 1, false, false, true},
@@ -22,6 +22,7 @@ constexpr std::array<DTypeInfo, kDTypeCount> kInfo = {{
     {"bfloat16", 2, true, true, false},
     {"float32", 4, true, true, false},
     {"float64", 8, true, true, false},
+    {"string", 0, false, false, false},  // kString, on the host only
 }};
 
 // Promotion is the join of Keras 3.15's lattice, which is JAX's without complex numbers:
@@ -80,7 +81,7 @@ constexpr PromotionType type_of(unsigned node) {
 const DTypeInfo& info(DType t) { return kInfo[static_cast<size_t>(t)]; }
 
 std::optional<DType> parse_dtype(std::string_view name) {
-  for (size_t i = 0; i < kInfo.size(); ++i)
+  for (size_t i = 0; i < kDTypeCount; ++i)
     if (kInfo[i].name == name) return static_cast<DType>(i);
   return std::nullopt;
 }

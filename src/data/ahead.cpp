@@ -202,7 +202,15 @@ bool Ahead::next(Element& element) {
     if (!front_is_ready()) {
       const WaitTimer timer(stage_);
       reader_waits_ = true;
-      changed_.wait(lock, stop_.get_token(), [&] { return front_is_ready() || is_over() || must_make(); });
+      const auto is_done = [&] { return front_is_ready() || is_over() || must_make(); };
+      while (reader_poll && !changed_.wait_for(lock, stop_.get_token(), kPollEvery, is_done) && !stop_.stop_requested()) {
+        reader_waits_ = false;
+        lock.unlock();
+        reader_poll();
+        lock.lock();
+        reader_waits_ = true;
+      }
+      if (!reader_poll) changed_.wait(lock, stop_.get_token(), is_done);
       reader_waits_ = false;
       if (stop_.stop_requested()) throw Cancelled{};
     }

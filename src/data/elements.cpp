@@ -5,6 +5,7 @@
 #include "base/text.hpp"
 #include "data/page_guard.hpp"
 #include "frontend/memory.hpp"
+#include "frontend/strings.hpp"
 #include "frontend/tensor_impl.hpp"
 
 namespace tandem::data {
@@ -26,6 +27,7 @@ Shape with_first(int64_t first, const Shape& rest) {
 }
 
 Tensor rows_view(const Tensor& t, int64_t first, int64_t count) {
+  if (is_string(t)) return frontend::string_rows(t, first, count);
   const engine::TensorRef& r = ref_of(t);
   engine::TensorRef view = r;
   view.layout.shape[0] = count;
@@ -34,11 +36,32 @@ Tensor rows_view(const Tensor& t, int64_t first, int64_t count) {
 }
 
 Tensor row_view(const Tensor& t, int64_t index) {
+  if (is_string(t)) return frontend::string_row(t, index);
   const engine::TensorRef& r = ref_of(t);
   const codegen::Operand& o = r.layout;
   engine::TensorRef view{r.buffer, {o.dtype, without_first(o.shape), Strides(std::span<const int64_t>(o.strides).subspan(1))}, r.offset};
   view.offset += static_cast<size_t>(index * o.strides[0] * static_cast<int64_t>(size_of(o.dtype)));
   return frontend::concrete(std::move(view));
+}
+
+// Of one component of an element of a batch: like that of the first.
+void require_same(std::span<const Tensor> tensors, size_t e, size_t c, size_t components) {
+  const Tensor& from = tensors[e * components + c];
+  if (from.dtype() != tensors[c].dtype() || !(from.shape() == tensors[c].shape()))
+    user_error("component ", c, " is ", from.type_str(), " in element ", e, " of the batch and ", tensors[c].type_str(),
+               " in the first\n  hint: padded_batch() pads to one shape");
+}
+
+// Component c of all elements, side by side.
+Tensor stacked_strings(std::span<const Tensor> tensors, size_t c, size_t components) {
+  std::vector<std::string> all;
+  const size_t count = tensors.size() / components;
+  for (size_t e = 0; e < count; ++e) {
+    require_same(tensors, e, c, components);
+    const std::span<const std::string> one = strings_of(tensors[e * components + c]);
+    all.insert(all.end(), one.begin(), one.end());
+  }
+  return from_strings(std::move(all), with_first(static_cast<int64_t>(count), tensors[c].shape()));
 }
 
 }  // namespace
@@ -62,6 +85,11 @@ NewTensor new_tensor(DType dtype, const Shape& shape) {
 Tensor make_tensor(DType dtype, const Shape& shape, const void* bytes) { return frontend::concrete(frontend::upload(bytes, dtype, shape)); }
 
 size_t bytes_of(const Tensor& t) {
+  if (is_string(t)) {
+    size_t bytes = 0;
+    for (const std::string& s : strings_of(t)) bytes += sizeof s + s.size();
+    return bytes;
+  }
   const codegen::Operand& o = ref_of(t).layout;
   return byte_size(o.shape, o.dtype);
 }
@@ -86,11 +114,12 @@ Rows::Rows(std::vector<RowTensor> tensors, std::string_view what) : tensors_(std
   if (tensors_.empty()) user_error(what, ": no tensors");
   for (size_t i = 0; i < tensors_.size(); ++i) {
     const Tensor& t = tensors_[i].tensor;
-    const codegen::Operand& o = frontend::numbers_of(t, what).layout;
-    if (o.shape.empty()) user_error(what, ": component ", i, " is ", t.type_str(), ", which has no rows");
-    if (i == 0) count_ = o.shape[0];
-    if (o.shape[0] != count_)
-      user_error(what, ": component ", i, " has ", o.shape[0], " rows, component 0 has ", count_, " (", o.shape[0], " != ", count_, ")");
+    if (!is_string(t)) frontend::numbers_of(t, what);
+    const Shape shape = t.shape();
+    if (shape.empty()) user_error(what, ": component ", i, " is ", t.type_str(), ", which has no rows");
+    if (i == 0) count_ = shape[0];
+    if (shape[0] != count_)
+      user_error(what, ": component ", i, " has ", shape[0], " rows, component 0 has ", count_, " (", shape[0], " != ", count_, ")");
   }
 }
 
@@ -116,7 +145,7 @@ Specs Rows::specs() const {
     if (t.type)
       specs.push_back({t.type->dtype, to_dims(t.type->row)});
     else
-      specs.push_back({t.tensor.dtype(), to_dims(without_first(ref_of(t.tensor).layout.shape))});
+      specs.push_back({t.tensor.dtype(), to_dims(without_first(t.tensor.shape()))});
   }
   return specs;
 }
@@ -168,6 +197,12 @@ void Rows::gather(std::span<const int64_t> indices, Element& element) const {
   before(static_cast<int64_t>(indices.size()), RowWatch::Order::Anywhere);
   element.clear();
   for (const RowTensor& t : tensors_) {
+    if (is_string(t.tensor)) {
+      std::vector<Tensor> rows;
+      for (const int64_t index : indices) rows.push_back(row_view(t.tensor, index));
+      element.push_back(stacked_strings(rows, 0, 1));
+      continue;
+    }
     const engine::TensorRef& r = ref_of(t.tensor);
     const codegen::Operand& o = r.layout;
     const Shape row_shape = without_first(o.shape);
@@ -201,15 +236,16 @@ void stack(std::span<const Tensor> tensors, size_t components, Element& batch) {
   if (components == 0) user_error("an element without components cannot be batched");
   const size_t count = tensors.size() / components;
   for (size_t c = 0; c < components; ++c) {
+    if (is_string(tensors[c])) {
+      batch.push_back(stacked_strings(tensors, c, components));
+      continue;
+    }
     const codegen::Operand& o = ref_of(tensors[c]).layout;
     NewTensor t = new_tensor(o.dtype, with_first(static_cast<int64_t>(count), o.shape));
     const size_t row_bytes = byte_size(o.shape, o.dtype);
     for (size_t e = 0; e < count; ++e) {
       const Tensor& from = tensors[e * components + c];
-      const codegen::Operand& other = ref_of(from).layout;
-      if (other.dtype != o.dtype || !(other.shape == o.shape))
-        user_error("component ", c, " is ", from.type_str(), " in element ", e, " of the batch and ", tensors[c].type_str(),
-                   " in the first\n  hint: padded_batch() pads to one shape");
+      require_same(tensors, e, c, components);
       copy_bytes(from, t.bytes + e * row_bytes);
     }
     batch.push_back(std::move(t.tensor));

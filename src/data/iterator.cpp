@@ -137,6 +137,7 @@ std::vector<Spec> Dataset::specs() const {
              " gives elements whose types are known only when it runs\n  hint: declare them, as in "
              "map_callback(f, {.specs = ...})");
 }
+std::optional<std::vector<Spec>> Dataset::known_specs() const { return node_of(*this)->specs(); }
 int64_t Dataset::cardinality() const { return node_of(*this)->cardinality(); }
 std::string Dataset::str() const { return node_of(*this)->pipeline(); }
 Iterator Dataset::iterate() const {

@@ -10,6 +10,7 @@ namespace tandem::data {
 class MapNode : public Node {
  public:
   MapNode(NodeRef input, FlatFunction f, MapOptions options);
+  MapNode(NodeRef input, const MapNode& like);  // over another input, not traced again
   ~MapNode() override;
   std::string arguments() const override;
   std::optional<Specs> specs() const override;
@@ -27,6 +28,7 @@ class MapNode : public Node {
 
  private:
   struct Traced;
+  FlatCallable compiled() const;
   const FlatFunction body_;
   const MapOptions options_;
   std::shared_ptr<const Traced> traced_;  // null when the input's types are known only when it runs

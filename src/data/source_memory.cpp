@@ -90,9 +90,9 @@ std::unique_ptr<Walk> NumberedNode::walk(const Scope& scope) const { return std:
 
 class GeneratorNode final : public Node {
  public:
-  GeneratorNode(std::function<Dataset::Generate()> start, Specs specs, int64_t cardinality)
+  GeneratorNode(std::function<Dataset::Generate()> start, std::optional<Specs> specs, int64_t cardinality)
       : Node("generator", {}), start(std::move(start)), specs_(std::move(specs)), cardinality_(cardinality) {}
-  std::string arguments() const override { return str(specs_); }
+  std::string arguments() const override { return specs_ ? str(*specs_) : ""; }
   std::optional<Specs> specs() const override { return specs_; }
   int64_t cardinality() const override { return cardinality_; }
   std::unique_ptr<Walk> walk(const Scope& scope) const override;
@@ -100,13 +100,13 @@ class GeneratorNode final : public Node {
   const std::function<Dataset::Generate()> start;
 
  private:
-  const Specs specs_;
+  const std::optional<Specs> specs_;
   const int64_t cardinality_;
 };
 
 class GeneratorWalk final : public Walk {
  public:
-  GeneratorWalk(const GeneratorNode& node, const Scope& scope) : Walk(scope.stage(node)), node_(node) {}
+  GeneratorWalk(const GeneratorNode& node, const Scope& scope) : Walk(scope.stage(node)), node_(node), specs_(node.specs()) {}
 
  protected:
   bool next(Element& element) override {
@@ -118,7 +118,7 @@ class GeneratorWalk final : public Walk {
       ended_ = true;
       return false;
     }
-    check_element(*node_.specs(), element);
+    if (specs_) check_element(*specs_, element);
     return true;
   }
   void save(Writer& w) override {
@@ -144,6 +144,7 @@ class GeneratorWalk final : public Walk {
 
  private:
   const GeneratorNode& node_;
+  const std::optional<Specs> specs_;
   Dataset::Generate generate_;
   int64_t calls_ = 0;
   bool ended_ = false;
@@ -189,6 +190,11 @@ Dataset Dataset::range(int64_t start, int64_t stop, int64_t step) {
 Dataset Dataset::generator(std::function<Generate()> start, std::vector<Spec> specs, int64_t cardinality) {
   if (!start) user_error("generator: no function");
   return Dataset(std::make_shared<GeneratorNode>(std::move(start), renamed(specs), cardinality));
+}
+
+Dataset Dataset::generator_untyped(std::function<Generate()> start, int64_t cardinality) {
+  if (!start) user_error("generator: no function");
+  return Dataset(std::make_shared<GeneratorNode>(std::move(start), std::nullopt, cardinality));
 }
 
 }  // namespace tandem::data

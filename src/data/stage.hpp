@@ -38,6 +38,7 @@ class SelfTimer {
   ~SelfTimer();
   SelfTimer(const SelfTimer&) = delete;
   SelfTimer& operator=(const SelfTimer&) = delete;
+  int64_t start() const { return start_; }
 
  private:
   Stage& stage_;

@@ -14,7 +14,7 @@ class BatchNode final : public Node {
     const auto in = input().specs();
     if (!in) return {};
     const int64_t n = input().cardinality();
-    const bool is_fixed = options.drop_remainder || n == kInfinite || (n >= 0 && n % size == 0);
+    const bool is_fixed = options.drop_remainder || (!options.open_extent && (n == kInfinite || (n >= 0 && n % size == 0)));
     return with_leading(*in, is_fixed ? Dim(size) : Dim::symbol("batch"));
   }
   int64_t cardinality() const override {

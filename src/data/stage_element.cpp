@@ -105,12 +105,14 @@ std::unique_ptr<Walk> CallbackNode::walk(const Scope& scope) const { return std:
 
 class FilterNode final : public Node {
  public:
-  FilterNode(std::string name, NodeRef input, std::function<bool(const Element&)> predicate)
-      : Node(std::move(name), {std::move(input)}), predicate(std::move(predicate)) {}
+  enum class Refused : uint8_t { LeftOut, End };  // what becomes of an element for which the predicate is false
+  FilterNode(std::string name, NodeRef input, std::function<bool(const Element&)> predicate, Refused refused)
+      : Node(std::move(name), {std::move(input)}), predicate(std::move(predicate)), refused(refused) {}
   int64_t cardinality() const override { return input().cardinality() == 0 ? 0 : kUnknown; }
   std::unique_ptr<Walk> walk(const Scope& scope) const override;
 
   const std::function<bool(const Element&)> predicate;
+  const Refused refused;
 };
 
 class FilterWalk final : public InputWalk {
@@ -119,13 +121,24 @@ class FilterWalk final : public InputWalk {
 
  protected:
   bool next(Element& element) override {
-    while (input().pull(element))
+    while (!ended_ && input().pull(element)) {
       if (node_.predicate(element)) return true;
+      ended_ = node_.refused == FilterNode::Refused::End;
+    }
     return false;
+  }
+  void save(Writer& w) override {
+    w.put(ended_);
+    InputWalk::save(w);
+  }
+  void restore(Reader& r) override {
+    ended_ = r.boolean();
+    InputWalk::restore(r);
   }
 
  private:
   const FilterNode& node_;
+  bool ended_ = false;
 };
 
 std::unique_ptr<Walk> FilterNode::walk(const Scope& scope) const { return std::make_unique<FilterWalk>(*this, scope); }
@@ -195,6 +208,46 @@ class ScanWalk final : public InputWalk {
 };
 
 std::unique_ptr<Walk> ScanNode::walk(const Scope& scope) const { return std::make_unique<ScanWalk>(*this, scope); }
+
+// --- how many there are, by the user's word ------------------------------------------------------------------------------------------------
+
+class AssertNode final : public Node {
+ public:
+  AssertNode(NodeRef input, int64_t count) : Node("assert_cardinality", {std::move(input)}), count(count) {}
+  std::string arguments() const override { return count_text(count); }
+  int64_t cardinality() const override { return count; }
+  std::unique_ptr<Walk> walk(const Scope& scope) const override;
+  const int64_t count;
+};
+
+class AssertWalk final : public InputWalk {
+ public:
+  AssertWalk(const AssertNode& node, const Scope& scope) : InputWalk(node, scope), count_(node.count) {}
+
+ protected:
+  bool next(Element& element) override {
+    const bool has_element = input().pull(element);
+    seen_ += has_element;
+    if (!has_element && count_ != kUnknown && seen_ < count_) user_error("Input dataset was expected to contain ", count_, " elements but contained only ", seen_);
+    if (!has_element && count_ == kInfinite) user_error("Input dataset was expected to contain an infinite number of elements but contained only ", seen_);
+    if (has_element && count_ >= 0 && seen_ > count_) user_error("Input dataset was expected to contain ", count_, " elements but contained at least ", seen_);
+    return has_element;
+  }
+  void save(Writer& w) override {
+    w.put(seen_);
+    InputWalk::save(w);
+  }
+  void restore(Reader& r) override {
+    seen_ = r.count();
+    InputWalk::restore(r);
+  }
+
+ private:
+  const int64_t count_;
+  int64_t seen_ = 0;
+};
+
+std::unique_ptr<Walk> AssertNode::walk(const Scope& scope) const { return std::make_unique<AssertWalk>(*this, scope); }
 
 // --- enumerate, unique -----------------------------------------------------------------------------------------------------------------
 
@@ -289,23 +342,43 @@ Dataset Dataset::map_callback_flat(FlatFunction f, CallbackOptions options) cons
   return Dataset(std::make_shared<CallbackNode>(node_of(*this), std::move(f), std::move(options)));
 }
 
-Dataset Dataset::filter_flat(FlatFunction predicate) const {
-  FunctionOptions options{.name = "filter"};
-  if (const auto in = node_of(*this)->specs()) {
+namespace {
+
+std::function<bool(const Element&)> traced_predicate(const char* stage, const Node& input, FlatFunction predicate) {
+  FunctionOptions options{.name = stage};
+  if (const auto in = input.specs()) {
     options.specs = *in;
     const Specs result = FlatCallable(predicate, options).result_specs(*in);
     if (result.size() != 1 || result[0].dtype != DType::Bool || !result[0].dims.empty())
-      user_error("filter: the predicate gives ", data::str(result), ", it must give one bool[]");
+      user_error(stage, ": the predicate gives ", data::str(result), ", it must give one bool[]");
   }
-  return Dataset(std::make_shared<FilterNode>(
-      "filter", node_of(*this),
-      [f = FlatCallable(std::move(predicate), std::move(options))](const Element& e) { return f(e).at(0).item<bool>(); }));
+  return [f = FlatCallable(std::move(predicate), std::move(options))](const Element& e) { return f(e).at(0).item<bool>(); };
+}
+
+}  // namespace
+
+Dataset Dataset::filter_flat(FlatFunction predicate) const {
+  const NodeRef& in = node_of(*this);
+  return Dataset(std::make_shared<FilterNode>("filter", in, traced_predicate("filter", *in, std::move(predicate)), FilterNode::Refused::LeftOut));
 }
 
 Dataset Dataset::filter_callback(std::function<bool(const Element&)> predicate) const {
   if (!predicate) user_error("filter_callback: no function");
-  return Dataset(std::make_shared<FilterNode>("filter_callback", node_of(*this), std::move(predicate)));
+  return Dataset(std::make_shared<FilterNode>("filter_callback", node_of(*this), std::move(predicate), FilterNode::Refused::LeftOut));
 }
+
+Dataset Dataset::take_while_flat(FlatFunction predicate) const {
+  const NodeRef& in = node_of(*this);
+  return Dataset(
+      std::make_shared<FilterNode>("take_while", in, traced_predicate("take_while", *in, std::move(predicate)), FilterNode::Refused::End));
+}
+
+Dataset Dataset::take_while_callback(std::function<bool(const Element&)> predicate) const {
+  if (!predicate) user_error("take_while_callback: no function");
+  return Dataset(std::make_shared<FilterNode>("take_while_callback", node_of(*this), std::move(predicate), FilterNode::Refused::End));
+}
+
+Dataset Dataset::assert_cardinality(int64_t count) const { return Dataset(std::make_shared<AssertNode>(node_of(*this), count)); }
 
 Dataset Dataset::scan(Element initial, FlatFunction step) const {
   return Dataset(std::make_shared<ScanNode>(node_of(*this), std::move(initial), std::move(step)));

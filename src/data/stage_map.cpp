@@ -52,9 +52,7 @@ class MapWalk final : public ParallelWalk {
 MapNode::MapNode(NodeRef input, FlatFunction f, MapOptions options)
     : Node(options.name, {std::move(input)}), body_(std::move(f)), options_(std::move(options)) {
   if (options_.parallel_calls != kAutotune) positive(options_.parallel_calls, cat(options_.name, ": parallel_calls"));
-  FunctionOptions function{.name = options_.name};
   if (const std::optional<Specs> in = this->input().specs()) {
-    function.specs = *in;
     frontend::Tracer tracer(options_.name);
     std::vector<Tensor> parameters;
     for (const Spec& s : *in) parameters.push_back(tracer.parameter({s.dtype, s.dims}));
@@ -78,7 +76,22 @@ MapNode::MapNode(NodeRef input, FlatFunction f, MapOptions options)
     traced->graph = std::make_shared<const ir::Graph>(tracer.finish(results));
     traced_ = std::move(traced);
   }
-  callable_ = FlatCallable(body_, std::move(function));
+  callable_ = compiled();
+}
+
+MapNode::MapNode(NodeRef input, const MapNode& like)
+    : Node(like.name(), {std::move(input)}), body_(like.body_), options_(like.options_), traced_(like.traced_), callable_(compiled()) {}
+
+// A graph that is there already is taken as it is: the user's function runs once. One that writes variables has them as state only in a
+// trace of its own.
+FlatCallable MapNode::compiled() const {
+  FunctionOptions function{.name = options_.name};
+  if (traced_) function.specs = *input().specs();
+  if (!traced_ || traced_->writes) return {body_, std::move(function)};
+  return {[traced = traced_](const std::vector<Tensor>& in) {
+            return frontend::thread_state.tracer->inlined(*traced->graph, with_outside(in, traced->externals), {});
+          },
+          std::move(function)};
 }
 
 MapNode::~MapNode() = default;
@@ -96,7 +109,7 @@ std::unique_ptr<Walk> MapNode::walk(const Scope& scope) const {
   return std::make_unique<MapWalk>(*this, scope, traced_ && traced_->writes ? 1 : options_.parallel_calls);
 }
 
-NodeRef MapNode::over(NodeRef input) const { return std::make_shared<MapNode>(std::move(input), body_, options_); }
+NodeRef MapNode::over(NodeRef input) const { return std::make_shared<MapNode>(std::move(input), *this); }
 
 NodeRef MapNode::over_batches(const NodeRef& batches, std::string* why) const {
   std::string reason;

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include <tandem/strings.hpp>
+
 #include "base/text.hpp"
 #include "data/node.hpp"
 
@@ -22,6 +24,17 @@ void copy_corner(const char* from, const Shape& from_shape, char* to, const Shap
   }
   for (int64_t i = 0; i < from_shape[axis]; ++i, from += from_step, to += to_step)
     copy_corner(from, from_shape, to, to_shape, element_bytes, axis + 1);
+}
+
+// The same for strings.
+void copy_corner(std::span<const std::string> from, const Shape& from_shape, std::string* to, const Shape& to_shape) {
+  std::vector<int64_t> at(from_shape.size(), 0);
+  for (const std::string& s : from) {
+    int64_t place = 0;
+    for (size_t axis = 0; axis < at.size(); ++axis) place = place * to_shape[axis] + at[axis];
+    to[place] = s;
+    for (size_t axis = at.size(); axis-- > 0 && ++at[axis] == from_shape[axis];) at[axis] = 0;
+  }
 }
 
 // How components are padded: extents to fill up to (-1: the longest), and with what.
@@ -84,6 +97,13 @@ class Padding {
   Tensor padded(const std::vector<Element>& elements, size_t c, DType dtype, const Shape& to) const {
     Shape shape{static_cast<int64_t>(elements.size())};
     for (const int64_t extent : to) shape.push_back(extent);
+    if (dtype == kString) {
+      const std::string fill = options_.values.empty() ? "" : strings_of(options_.values.at(c))[0];
+      std::vector<std::string> all(static_cast<size_t>(element_count(shape)), fill);
+      for (size_t e = 0; e < elements.size(); ++e)
+        copy_corner(strings_of(elements[e][c]), elements[e][c].shape(), all.data() + e * static_cast<size_t>(element_count(to)), to);
+      return from_strings(std::move(all), shape);
+    }
     NewTensor t = new_tensor(dtype, shape);
     const size_t size = size_of(dtype), bytes = byte_size(shape, dtype), row_bytes = byte_size(to, dtype);
     if (options_.values.empty()) {

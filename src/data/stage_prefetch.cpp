@@ -1,4 +1,6 @@
 // prefetch: elements are made by a thread of its own before they are asked for.
+#include <tandem/strings.hpp>
+
 #include "base/text.hpp"
 #include "data/ahead.hpp"
 #include "data/node.hpp"
@@ -13,6 +15,7 @@ enum class Where : uint8_t { Host, Device };
 // Dense memory that the device itself gave: mapped files are read here, and not when the step first looks at them.
 void move_to_device(Element& element) {
   for (Tensor& t : element) {
+    if (is_string(t)) continue;  // on the host wherever they are
     const engine::TensorRef& r = frontend::numbers_of(t, "prefetch_to_device");
     if (!frontend::is_borrowed(r) && r.layout.is_dense() && reinterpret_cast<uintptr_t>(r.data()) % codegen::kAlignment == 0) continue;
     t = frontend::concrete(frontend::dense_copy(r));

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include <tandem/strings.hpp>
+
 #include "base/text.hpp"
 #include "data/elements.hpp"
 #include "data/errors.hpp"
@@ -27,6 +29,13 @@ void Writer::put(std::string_view text) {
 void Writer::put(const Element& element) {
   put(static_cast<int64_t>(element.size()));
   for (const Tensor& t : element) {
+    if (is_string(t)) {
+      put(static_cast<int64_t>(kString));
+      put(static_cast<int64_t>(t.rank()));
+      for (const int64_t extent : t.shape()) put(extent);
+      for (const std::string& s : strings_of(t)) put(s);
+      continue;
+    }
     const Tensor dense = t.contiguous();
     const Shape shape = dense.shape();
     put(static_cast<int64_t>(dense.dtype()));
@@ -82,16 +91,30 @@ uint64_t bytes_of_state(const Shape& shape, DType dtype) {
   return bytes;
 }
 
+// Each takes the bytes of its length at the least.
+int64_t string_count(const Shape& shape, size_t bytes_left) {
+  const uint64_t count = bytes_of_state(shape, DType::U8);
+  if (count > bytes_left / sizeof(int64_t)) Reader::damaged(cat(count, " strings in ", bytes_left, " bytes"));
+  return static_cast<int64_t>(count);
+}
+
 }  // namespace
 
 Element Reader::element() {
   Element element;
   const int64_t count = integer(0, INT64_MAX);
   for (int64_t i = 0; i < count; ++i) {
-    const auto dtype = static_cast<DType>(integer(0, kDTypeCount - 1));
+    const auto dtype = static_cast<DType>(integer(0, static_cast<int64_t>(kString)));
     const int64_t rank = integer(0, kMaxRank);
     Shape shape;
     for (int64_t axis = 0; axis < rank; ++axis) shape.push_back(integer(0, INT64_MAX));
+    if (dtype == kString) {
+      std::vector<std::string> all;
+      const int64_t strings = string_count(shape, bytes_.size());
+      for (int64_t s = 0; s < strings; ++s) all.emplace_back(text());
+      element.push_back(from_strings(std::move(all), shape));
+      continue;
+    }
     const std::string_view raw = take(bytes_of_state(shape, dtype));
     if (dtype == DType::Bool && std::ranges::any_of(raw, [](char c) { return c != 0 && c != 1; })) damaged("a bool is neither 0 nor 1");
     element.push_back(make_tensor(dtype, shape, raw.data()));
@@ -114,6 +137,7 @@ std::exception_ptr Reader::error() {
   e.kind = static_cast<ErrorKind>(integer(0, static_cast<int64_t>(ErrorKind::Last)));
   e.is_located = boolean();
   e.text = text();
+  e.code = e.kind == ErrorKind::User ? ErrorCode::InvalidArgument : e.kind == ErrorKind::Resource ? ErrorCode::Unavailable : ErrorCode::Internal;
   return make_error(e);
 }
 

@@ -5,7 +5,10 @@
 namespace tandem::data {
 namespace {
 thread_local int64_t inner_ns = 0;  // what timers inside the current one took
-}
+thread_local int64_t polled_ns = 0;
+}  // namespace
+
+constinit thread_local ReaderPoll reader_poll = nullptr;
 
 int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -28,6 +31,10 @@ WaitTimer::~WaitTimer() {
 template <> bool Flow<Element>::pull(Element& item) {
   const SelfTimer timer(stage_);
   try {
+    if (reader_poll && timer.start() - polled_ns > std::chrono::nanoseconds(kPollEvery).count()) {
+      polled_ns = timer.start();
+      reader_poll();
+    }
     if (!next(item)) return false;
   } catch (const Cancelled&) {
     throw;

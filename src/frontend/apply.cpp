@@ -7,6 +7,7 @@
 #include "base/half.hpp"
 #include "base/thread_kept.hpp"
 #include "frontend/memory.hpp"
+#include "frontend/strings.hpp"
 #include "frontend/tape_impl.hpp"
 #include "frontend/tensor_impl.hpp"
 #include "frontend/thread_state.hpp"
@@ -236,7 +237,7 @@ std::vector<Tensor> resolved(const ir::OpDef& op, std::span<const Operand* const
 template <class E> [[noreturn]] void throw_at(const E& e, const Location& where) {
   std::string text = e.what();
   if (where.line == 0 || text.find("\n  at ") != std::string::npos) throw;
-  throw E(text.insert(std::min(text.find("\n  hint:"), text.size()), cat("\n  at ", where)));
+  throw E(text.insert(std::min(text.find("\n  hint:"), text.size()), cat("\n  at ", where)), e.code());
 }
 
 }  // namespace
@@ -305,6 +306,7 @@ Tensor call(const ir::OpDef& op, std::span<const Operand* const> operands, const
         return run_few(op, attrs, few);
     }
     if (!where) where = location_of(operands);
+    if (has_strings(operands)) return std::move(call_on_strings(op, operands, attrs, where).front());
     return std::move(call_final(op, resolved(op, operands, where, promotion), attrs, where).front());
   } catch (...) {
     rethrow_at(where ? where : location_of(operands));
@@ -315,6 +317,7 @@ std::vector<Tensor> call_all(const ir::OpDef& op, std::span<const Operand* const
                              Promotion promotion) {
   if (!where) where = location_of(operands);
   try {
+    if (has_strings(operands)) return call_on_strings(op, operands, attrs, where);
     return call_final(op, resolved(op, operands, where, promotion), attrs, where);
   } catch (...) {
     rethrow_at(where);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "frontend/memory.hpp"
+#include "frontend/strings.hpp"
 #include "frontend/tensor_impl.hpp"
 
 namespace tandem {
@@ -186,6 +187,7 @@ class Printer {
 std::string Tensor::str() const {
   if (!defined()) return "Tensor(undefined)";
   const engine::TensorRef* ref = concrete_ref(*this);
+  if (strings(*this)) return printed_strings(*this);
   return ref ? Printer(*ref).text() : cat("Tensor(", type_of(*this), ", traced)");
 }
 

@@ -4,6 +4,7 @@
 
 #include "frontend/apply.hpp"
 #include "frontend/memory.hpp"
+#include "frontend/strings.hpp"
 #include "frontend/tensor_impl.hpp"
 #include "frontend/thread_state.hpp"
 
@@ -17,6 +18,7 @@ void release(TensorImpl* impl) noexcept {
 
 ir::TensorType type_of(const Tensor& t) {
   if (const TracedTensor* value = traced(t)) return value->type;
+  if (const StringTensor* s = strings(t)) return {kString, to_dims(s->shape)};
   defined(t);
   const codegen::Operand& o = concrete_ref(t)->layout;
   return {o.dtype, to_dims(o.shape)};
@@ -30,6 +32,7 @@ void used_outside(std::string_view what, const ir::TensorType& type) {
 const engine::TensorRef& numbers_of(const Tensor& t, std::string_view what) {
   defined(t);
   const engine::TensorRef* ref = concrete_ref(t);
+  if (strings(t)) refuse_strings(what, t);
   if (!ref && !thread_state.tracer) used_outside(what, type_of(t));
   if (!ref)
     user_error(what, ": a traced tensor ", type_of(t), " has no numbers yet",

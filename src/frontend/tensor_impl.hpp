@@ -1,10 +1,13 @@
-// The two things a Tensor can be, each a class of its own: numbers in memory, or a value of a graph that is being traced.
+// The three things a Tensor can be, each a class of its own: numbers in memory, strings in memory, or a value of a graph that is being traced.
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include <tandem/strings.hpp>
 #include <tandem/tensor.hpp>
 
 #include "base/text.hpp"
@@ -16,9 +19,10 @@ namespace tandem::frontend {
 // Its address is the tensor's identity: tapes and traces know tensors by it. Counted by hand: a Tensor is one pointer.
 class TensorImpl {
  public:
-  enum class Role : uint8_t { Concrete, Traced };
+  enum class Role : uint8_t { Concrete, Traced, Strings };
   TensorImpl(const TensorImpl&) = delete;
   TensorImpl& operator=(const TensorImpl&) = delete;
+  Role role() const { return role_; }
   bool is_concrete() const { return role_ == Role::Concrete; }
   bool is_unique() const { return references_.load(std::memory_order_acquire) == 1; }
 
@@ -48,6 +52,16 @@ class TracedTensor final : public TensorImpl {
   const ir::TensorType type;
 };
 
+// Row-major; several tensors may be parts of one storage, as rows of a table are.
+class StringTensor final : public TensorImpl {
+ public:
+  using Storage = std::shared_ptr<const std::vector<std::string>>;
+  StringTensor(Shape s, Storage all, size_t from) : TensorImpl(Role::Strings), shape(std::move(s)), storage(std::move(all)), first(from) {}
+  const Shape shape;
+  const Storage storage;
+  const size_t first;  // where its elements begin in it
+};
+
 inline Tensor concrete(engine::TensorRef ref) { return Tensor::of_impl(new ConcreteTensor(std::move(ref))); }
 
 inline TensorImpl& defined(const Tensor& t) {
@@ -59,15 +73,19 @@ inline const engine::TensorRef* concrete_ref(const Tensor& t) {
   return t.impl() && t.impl()->is_concrete() ? &static_cast<const ConcreteTensor*>(t.impl())->ref : nullptr;
 }
 inline const TracedTensor* traced(const Tensor& t) {
-  return t.impl() && !t.impl()->is_concrete() ? static_cast<const TracedTensor*>(t.impl()) : nullptr;
+  return t.impl() && t.impl()->role() == TensorImpl::Role::Traced ? static_cast<const TracedTensor*>(t.impl()) : nullptr;
+}
+inline const StringTensor* strings(const Tensor& t) {
+  return t.impl() && t.impl()->role() == TensorImpl::Role::Strings ? static_cast<const StringTensor*>(t.impl()) : nullptr;
 }
 [[noreturn]] void used_outside(std::string_view what, const ir::TensorType& type);  // a tensor that outlived its trace
-// UserError with a hint when it is traced.
+// UserError with a hint when it is traced, or holds strings.
 const engine::TensorRef& numbers_of(const Tensor& t, std::string_view what);
 
 inline DType dtype_of(const Tensor& t) {
   const TensorImpl& impl = defined(t);
-  return impl.is_concrete() ? static_cast<const ConcreteTensor&>(impl).ref.layout.dtype : static_cast<const TracedTensor&>(impl).type.dtype;
+  if (impl.is_concrete()) return static_cast<const ConcreteTensor&>(impl).ref.layout.dtype;
+  return impl.role() == TensorImpl::Role::Traced ? static_cast<const TracedTensor&>(impl).type.dtype : kString;
 }
 ir::TensorType type_of(const Tensor& t);
 

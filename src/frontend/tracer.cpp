@@ -2,6 +2,7 @@
 
 #include <atomic>
 
+#include "frontend/strings.hpp"
 #include "frontend/tensor_impl.hpp"
 #include "frontend/variable_impl.hpp"
 #include "ops/table.hpp"
@@ -17,6 +18,11 @@ std::atomic<uint64_t> tracers{0};
 constexpr int kDeepest = 200;
 
 }  // namespace
+
+uint32_t new_thread_number() {
+  static std::atomic<uint32_t> numbers{0};
+  return ++numbers;
+}
 
 const void* Tracer::External::key() const {
   return variable.defined() ? static_cast<const void*>(variable.impl().get()) : static_cast<const void*>(outer.impl());
@@ -38,6 +44,8 @@ Tracer::Tracer(std::string name, Precision precision)
 
 Tensor Tracer::parameter(const ir::TensorType& type, const std::string& name) {
   TANDEM_CHECK(externals_.empty(), "parameters come first");
+  if (type.dtype == kString)
+    user_error(name_, ": a parameter is ", type, ", and strings cannot be traced\n  hint: a Dataset's map takes such a function as a callback");
   ++parameter_count_;
   return wrap(add_input(type, name));
 }
@@ -63,6 +71,7 @@ ir::Value Tracer::value_of(const Tensor& t) {
   if (value && value->tracer == id_) return value->value;
   if (const auto found = external_index_.find(impl); found != external_index_.end()) return externals_[found->second].input;
   if (value && !is_inside(value->tracer)) used_outside(name_, value->type);
+  if (strings(t)) refuse_strings(name_, t);
   const ir::Value input = add_input(type_of(t), "");
   external_index_.emplace(impl, externals_.size());
   externals_.push_back({.outer = t, .input = input});

@@ -46,6 +46,7 @@ struct BatchOptions {
   bool drop_remainder = false;
   int64_t parallel_calls = 1;  // how many batches are copied together at once
   bool deterministic = true;
+  bool open_extent = false;  // the type says nothing of the size unless the remainder is dropped, even where counting would tell it
 };
 
 struct PaddedOptions {

@@ -1,0 +1,138 @@
+"""Functions of the user's over elements: traced and compiled where that is possible, else called for each element."""
+import logging
+import threading
+
+from tandem import _core, _dtypes
+from tandem._convert import convert
+from tandem._specs import TensorSpec
+from tandem.data._nest import DatasetLeaf, flatten
+
+log = logging.getLogger("tandem.data")
+
+
+def prepared(function):
+    """Python's `if` and `while` over tensors become ops, when the face is there to do it."""
+    import tandem
+
+    hook = getattr(tandem, "_autograph_hook", None)
+    return hook(function) if hook else function
+
+
+class NeedsValues(NotImplementedError):
+    """Raised while tracing by what needs numbers: the function is then called for each element instead."""
+
+
+_local = threading.local()
+
+
+def is_tracing_element():
+    """Whether this thread traces the function of a Dataset: py_function raises NeedsValues then."""
+    return getattr(_local, "depth", 0) > 0
+
+
+def _needs_values(error):
+    text = str(error)
+    return isinstance(error, NotImplementedError) or any(
+        part in text for part in ("while a function is traced", "symbolic tf.Tensor", "has no numbers yet", "has no value", "strings cannot be traced", "which are not traced")
+    )
+
+
+class ElementFunction:
+    """A function of the user's as one over flat lists. What nest it gives is known after its first call."""
+
+    def __init__(self, function, nests, results=None):
+        self._function, self._nests, self._results = prepared(function), nests, results
+        self.nest = None
+        self.flat_specs = None  # (dtype, rank) as the first call gave them
+
+    def __call__(self, tensors):
+        arguments, at = [], 0
+        nests = [n() if callable(n) else n for n in self._nests]
+        if len(nests) == 1:
+            arguments = nests[0].arguments(tensors)
+        else:  # a state beside the element: each is one argument
+            for nest in nests:
+                arguments.append(nest.pack(tensors[at : at + nest.count]))
+                at += nest.count
+        nest, flat = self._flattened(self._function(*arguments))
+        if self.nest is None:
+            self.nest, self.flat_specs = nest, [(t.dtype, t.ndim) for t in flat]
+        elif nest.count != self.nest.count:
+            raise TypeError(f"the function gave {nest.count} tensors for one element and {self.nest.count} for another")
+        return flat
+
+    def _flattened(self, value):
+        return self._results(value) if self._results else flatten(value)
+
+    def traced(self, tensors):
+        """The same, so that others can ask whether a trace is under way."""
+        _local.depth = getattr(_local, "depth", 0) + 1
+        try:
+            return self(tensors)
+        finally:
+            _local.depth -= 1
+
+
+def why_not_traced(dataset):
+    """What keeps any function over these elements from being traced, or None."""
+    specs = dataset._pipe.specs()
+    if any(isinstance(leaf, DatasetLeaf) for leaf in dataset._nest.leaves):
+        return "its elements are Datasets"
+    if specs is not None and any(dtype is _dtypes.string for dtype, _ in specs):
+        return "its elements have strings"
+    return None
+
+
+def _exact_specs(tensors):
+    return [(t.dtype, tuple(t.shape)) for t in tensors]
+
+
+def compile_or_call(dataset, stage, function, compiled, called):
+    """compiled() when the function can be traced for the dataset's elements, else called(). Gives (pipeline, reason or None).
+
+    What fails while tracing is tried once with the first element. If it fails there too, it is the user's mistake, and is raised at once.
+    """
+    reason = why_not_traced(dataset)
+    if reason is None:
+        try:
+            if dataset._pipe.specs() is None:
+                _trace_with_first(dataset, function)
+            return compiled(), None
+        except Exception as e:  # noqa: BLE001: any function of the user's may raise anything
+            if not _needs_values(e) and not _works_eagerly(dataset, function):
+                raise
+            reason = f"{type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}"
+            function.nest = None
+    log.info("%s: called by Python for each element, since %s", stage, reason)
+    return called(), reason
+
+
+def _trace_with_first(dataset, function):
+    """Types are known only from running: the function must be traceable for those of the first element."""
+    first = dataset._first()
+    if first is None:
+        return
+    if any(t.dtype is _dtypes.string for t in first):
+        raise NeedsValues("its elements have strings")
+    _core.Function(function.traced, name="trial").result_specs(_exact_specs(first))
+
+
+def _works_eagerly(dataset, function):
+    try:
+        first = dataset._first()
+        if first is None:
+            return False
+        function.nest = None
+        function(first)
+        return True
+    except Exception:  # noqa: BLE001
+        return False
+
+
+def learned_specs(function):
+    """TensorSpecs of what a called function gave: extents may be others for the next element."""
+    return [TensorSpec([None] * rank, dtype) for dtype, rank in function.flat_specs]
+
+
+def one_tensor(x):
+    return convert(x)

@@ -1,0 +1,37 @@
+"""tf.experimental.Optional: an element that may not be there."""
+from tandem import errors
+from tandem.data._nest import flatten
+
+
+class Optional:
+    def __init__(self, has, value, spec):
+        self._has, self._value, self._spec = has, value, spec
+
+    @staticmethod
+    def empty(element_spec):
+        return Optional(False, None, element_spec)
+
+    @staticmethod
+    def from_value(value):
+        nest, flat = flatten(value)
+        return Optional(True, nest.pack(flat), None)
+
+    def has_value(self, name=None):
+        from tandem._convert import convert
+
+        return convert(self._has)
+
+    def get_value(self, name=None):
+        if not self._has:
+            raise errors.InvalidArgumentError(None, None, "The given optional does not have a value.")
+        return self._value
+
+    @property
+    def element_spec(self):
+        from tandem._specs import TensorSpec
+        from tandem.data._nest import map_leaves
+
+        return map_leaves(lambda t: TensorSpec(t.shape, t.dtype), self._value) if self._has else self._spec
+
+    def __repr__(self):
+        return f"tf.experimental.Optional(element_spec={self.element_spec})"

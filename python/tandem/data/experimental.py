@@ -1,0 +1,203 @@
+"""tf.data.experimental: names from before they became methods of Dataset, and what is still only here."""
+from tandem import _strings
+from tandem._convert import convert
+from tandem._dtypes import as_dtype
+from tandem.data._dataset import AUTOTUNE, INFINITE, UNKNOWN, Dataset
+from tandem.data._files import _names
+from tandem.data._nest import DatasetSpec as DatasetStructure  # noqa: F401
+from tandem.data._options import (  # noqa: F401
+    AutoShardPolicy, AutotuneAlgorithm, AutotuneOptions, DistributeOptions, ExternalStatePolicy, OptimizationOptions, ThreadingOptions,
+)  # fmt: skip
+from tandem.data._optional import Optional  # noqa: F401
+from tandem.io._records import TFRecordWriter as _RecordWriter
+
+INFINITE_CARDINALITY, UNKNOWN_CARDINALITY = INFINITE, UNKNOWN
+
+
+def cardinality(dataset):
+    return dataset.cardinality()
+
+
+def assert_cardinality(expected_cardinality):
+    count = int(expected_cardinality)
+    return lambda dataset: dataset._like(dataset._pipe.assert_cardinality(count), "_AssertCardinalityDataset")
+
+
+def ignore_errors(log_warning=False):
+    return lambda dataset: dataset.ignore_errors(log_warning)
+
+
+def get_single_element(dataset):
+    return dataset.get_single_element()
+
+
+def to_variant(dataset):
+    raise NotImplementedError("tf.data.experimental.to_variant: a Dataset is no tensor here")
+
+
+def enumerate_dataset(start=0):
+    return lambda dataset: dataset.enumerate(start)
+
+
+def unbatch():
+    return lambda dataset: dataset.unbatch()
+
+
+def unique():
+    return lambda dataset: dataset.unique()
+
+
+def scan(initial_state, scan_func):
+    return lambda dataset: dataset.scan(initial_state, scan_func)
+
+
+def take_while(predicate):
+    return lambda dataset: dataset.take_while(predicate)
+
+
+def snapshot(path, compression="AUTO", reader_func=None, shard_func=None):
+    return lambda dataset: dataset.snapshot(path)
+
+
+def prefetch_to_device(device, buffer_size=None):
+    return lambda dataset: dataset.prefetch(AUTOTUNE if buffer_size is None else buffer_size)
+
+
+def copy_to_device(target_device, source_device="/cpu:0"):
+    return lambda dataset: dataset
+
+
+def shuffle_and_repeat(buffer_size, count=None, seed=None):
+    return lambda dataset: dataset.shuffle(buffer_size, seed).repeat(count)
+
+
+def map_and_batch(map_func, batch_size, num_parallel_batches=None, drop_remainder=False, num_parallel_calls=None):
+    return lambda dataset: dataset.map(map_func, num_parallel_calls).batch(batch_size, drop_remainder)
+
+
+def parallel_interleave(map_func, cycle_length, block_length=1, sloppy=False, buffer_output_elements=None, prefetch_input_elements=None):
+    return lambda dataset: dataset.interleave(map_func, cycle_length, block_length, cycle_length, not sloppy)
+
+
+def rejection_resample(class_func, target_dist, initial_dist=None, seed=None):
+    return lambda dataset: dataset.rejection_resample(class_func, target_dist, initial_dist, seed)
+
+
+def bucket_by_sequence_length(element_length_func, bucket_boundaries, bucket_batch_sizes, padded_shapes=None, padding_values=None,
+                              pad_to_bucket_boundary=False, no_padding=False, drop_remainder=False):  # fmt: skip
+    return lambda dataset: dataset.bucket_by_sequence_length(
+        element_length_func, bucket_boundaries, bucket_batch_sizes, padded_shapes, padding_values, pad_to_bucket_boundary, no_padding, drop_remainder
+    )
+
+
+def group_by_window(key_func, reduce_func, window_size=None, window_size_func=None):
+    return lambda dataset: dataset.group_by_window(key_func, reduce_func, window_size, window_size_func)
+
+
+def dense_to_ragged_batch(batch_size, drop_remainder=False, row_splits_dtype="int64"):
+    return lambda dataset: dataset.ragged_batch(batch_size, drop_remainder, row_splits_dtype)
+
+
+def dense_to_sparse_batch(batch_size, row_shape):
+    return lambda dataset: dataset.sparse_batch(batch_size, row_shape)
+
+
+def sample_from_datasets(datasets, weights=None, seed=None, stop_on_empty_dataset=False):
+    return Dataset.sample_from_datasets(datasets, weights, seed, stop_on_empty_dataset)
+
+
+def choose_from_datasets(datasets, choice_dataset, stop_on_empty_dataset=False):
+    return Dataset.choose_from_datasets(datasets, choice_dataset, stop_on_empty_dataset)
+
+
+def Counter(start=0, step=1, dtype="int64"):  # noqa: N802
+    return Dataset.counter(start, step, dtype)
+
+
+def RandomDataset(seed=None):  # noqa: N802
+    return Dataset.random(seed)
+
+
+def save(dataset, path, compression=None, shard_func=None):
+    dataset.save(path)
+
+
+def load(path, element_spec=None, compression=None, reader_func=None):
+    return Dataset.load(path, element_spec)
+
+
+def table_from_dataset(dataset, num_oov_buckets=0, vocab_size=None, default_value=None, hasher_spec=None, key_dtype="string", name=None):
+    from tandem import lookup
+
+    pairs = [(k, v) for k, v in dataset.as_numpy_iterator()]
+    first = lookup.KeyValueTensorInitializer([k for k, _ in pairs], [v for _, v in pairs], key_dtype)
+    if num_oov_buckets:
+        return lookup.StaticVocabularyTable(first, num_oov_buckets)
+    return lookup.StaticHashTable(first, -1 if default_value is None else default_value)
+
+
+class TFRecordWriter:
+    """Writes a Dataset of strings into one TFRecord file."""
+
+    def __init__(self, filename, compression_type=None):
+        self._filename, self._compression = filename, compression_type
+
+    def write(self, dataset):
+        with _RecordWriter(self._filename, self._compression) as writer:
+            for record in dataset:
+                writer.write(_strings.one(record))
+
+
+class CsvDataset(Dataset):
+    """Lines of CSV files, parsed: one component a column."""
+
+    def __init__(self, filenames, record_defaults, compression_type=None, buffer_size=None, header=False, field_delim=",",
+                 use_quote_delim=True, na_value="", select_cols=None, exclude_cols=None):  # fmt: skip
+        from tandem import io
+        from tandem.data._files import TextLineDataset
+
+        if exclude_cols is not None:
+            raise NotImplementedError("CsvDataset: exclude_cols; name what is wanted by select_cols")
+        defaults = [d if hasattr(d, "shape") else (convert([], as_dtype(d)) if _is_type(d) else convert(d)) for d in record_defaults]
+        lines = [TextLineDataset(name, compression_type, buffer_size).skip(1 if header else 0) for name in _names(filenames)]
+        text = lines[0]
+        for more in lines[1:]:
+            text = text.concatenate(more)
+
+        def parsed(line):
+            return tuple(io.decode_csv(line, defaults, field_delim, use_quote_delim, na_value=na_value, select_cols=select_cols))
+
+        made = text.map(parsed)
+        self._init(made._pipe, made._known_nest, "CsvDatasetV2", [made], made._function, made._flat_specs, made._why)
+
+
+def _is_type(d):
+    try:
+        as_dtype(d)
+        return not isinstance(d, (str, bytes))
+    except TypeError:
+        return False
+
+
+def make_csv_dataset(file_pattern, batch_size, column_names=None, column_defaults=None, label_name=None, select_columns=None, field_delim=",",
+                     use_quote_delim=True, na_value="", header=True, num_epochs=None, shuffle=True, shuffle_buffer_size=10000,
+                     shuffle_seed=None, prefetch_buffer_size=None, num_parallel_reads=None, sloppy=False, num_rows_for_inference=100,
+                     compression_type=None, ignore_errors=False, encoding="utf-8"):  # fmt: skip
+    """Batches of a dict of columns, with the label beside it. The files are read once, and what columns hold is found by looking at all rows."""
+    from tandem.data import _csv
+
+    names, columns = _csv.read(_names(Dataset.list_files(file_pattern, shuffle=False)), column_names, field_delim, use_quote_delim, na_value, header, compression_type)
+    chosen = list(names) if select_columns is None else [names[c] if isinstance(c, int) else c for c in select_columns]
+    defaults = dict(zip(chosen, column_defaults)) if column_defaults is not None else {}
+    rows = {name: _csv.as_column(columns[name], defaults.get(name), na_value) for name in chosen}
+    if label_name is not None and label_name not in rows:
+        raise ValueError(f"Invalid `label_name`. `label_name` must be one of the columns {chosen}, not {label_name}.")
+    dataset = Dataset.from_tensor_slices(rows)
+    if shuffle:
+        dataset = dataset.shuffle(shuffle_buffer_size, shuffle_seed)
+    if num_epochs != 1:
+        dataset = dataset.repeat(num_epochs)
+    dataset = dataset.batch(batch_size, drop_remainder=num_epochs is None)
+    if label_name is not None:
+        dataset = dataset.map(lambda features: ({k: v for k, v in features.items() if k != label_name}, features[label_name]))
+    return dataset.prefetch(AUTOTUNE if prefetch_buffer_size is None else prefetch_buffer_size)
