@@ -74,6 +74,12 @@ def _is_pure_python(x):
     return isinstance(x, (bool, int, float))
 
 
+def _begins_with_text(x):
+    while isinstance(x, (list, tuple)) and x:
+        x = x[0]
+    return isinstance(x, (str, bytes))
+
+
 def _strings(x, dtype):
     from tandem import _strings
 
@@ -115,6 +121,8 @@ def convert(x, dtype=None):
         return _core.ops.stack([convert(item, dtype or as_dtype("int32")) for item in x])
     if hasattr(x, "__dlpack__") and not isinstance(x, np.generic) and not hasattr(x, "__array__"):
         return convert(_core.from_dlpack(x.__dlpack__()), dtype)
+    if _begins_with_text(x):  # NumPy would cut zeros off its end
+        return _strings(x, dtype)
     try:
         array = np.asarray(x)
     except ValueError as e:

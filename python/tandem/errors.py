@@ -79,5 +79,7 @@ def _raise(code, message):
     kinds = {"invalid_argument": InvalidArgumentError, "internal": InternalError}
     if code == "resource":
         not_found = "no such file" in message.lower() or "does not exist" in message
+        if any(word in message for word in ("damaged", "truncated", "checksum")):
+            raise DataLossError(None, None, message)
         raise (NotFoundError if not_found else ResourceExhaustedError)(None, None, message)
     raise kinds[code](None, None, message)

@@ -210,7 +210,12 @@ class Dataset:
     def list_files(file_pattern, shuffle=None, seed=None, name=None):
         patterns = _core.strings_to_list(convert(file_pattern)) if not hasattr(file_pattern, "__fspath__") else [_strings.one(file_pattern)]
         shuffle = True if shuffle is None else bool(shuffle)
-        pipe = _core.Dataset.list_files([p.decode() for p in patterns], shuffle, _seed(seed))
+        try:
+            pipe = _core.Dataset.list_files([p.decode() for p in patterns], shuffle, _seed(seed))
+        except errors.OpError as e:
+            if "no file fits" not in str(e):
+                raise
+            raise errors.InvalidArgumentError(None, None, f"No files matched pattern: {b', '.join(patterns).decode()}") from None
         return Dataset._of(pipe, ONE, "_ShuffleDataset" if shuffle else "_TensorSliceDataset")
 
     @staticmethod

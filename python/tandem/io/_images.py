@@ -46,7 +46,7 @@ def decode_image(contents, channels=None, dtype=_dtypes._by_name["uint8"], name=
         return _as_type(decode_bmp(contents, channels), dtype)
     try:
         return _as_type(_core.strings.decode_image(as_strings(raw), channels), dtype)
-    except errors.ResourceExhaustedError as e:  # what the file holds, not what the machine lacks
+    except (errors.ResourceExhaustedError, errors.DataLossError) as e:  # what the file holds, not what the machine lacks
         raise _bad(e) from None
 
 
