@@ -101,7 +101,8 @@ uint64_t fingerprint64(std::string_view bytes) {
 }
 
 uint64_t keyed_hash64(std::string_view bytes, uint64_t key0, uint64_t key1) {
-  uint64_t v0 = key0 ^ 0x736f6d6570736575u, v1 = key1 ^ 0x646f72616e646f6du, v2 = key0 ^ 0x6c7967656e657261u, v3 = key1 ^ 0x7465646279746573u;
+  uint64_t v0 = key0 ^ 0x736f6d6570736575u, v1 = key1 ^ 0x646f72616e646f6du, v2 = key0 ^ 0x6c7967656e657261u,
+           v3 = key1 ^ 0x7465646279746573u;
   const auto rounds = [&](int count) {
     for (int i = 0; i < count; ++i) {
       v0 += v1, v1 = std::rotl(v1, 13) ^ v0, v0 = std::rotl(v0, 32);

@@ -39,10 +39,31 @@ namespace frontend {
 namespace {
 
 // Their results are elements of their operands.
-constexpr std::array<std::string_view, 25> kMoves = {
-    "reshape", "expand_dims", "squeeze", "transpose",    "swapaxes",        "moveaxis",  "broadcast_to", "flip",          "roll",
-    "tile",    "repeat",      "rot90",   "concatenate",  "stack",           "split",     "unstack",      "take",          "take_clipped",
-    "where",   "slice",       "sort",    "take_along_axis", "gather_nd",    "dynamic_slice", "dynamic_update_slice"};
+constexpr std::array<std::string_view, 25> kMoves = {"reshape",
+                                                     "expand_dims",
+                                                     "squeeze",
+                                                     "transpose",
+                                                     "swapaxes",
+                                                     "moveaxis",
+                                                     "broadcast_to",
+                                                     "flip",
+                                                     "roll",
+                                                     "tile",
+                                                     "repeat",
+                                                     "rot90",
+                                                     "concatenate",
+                                                     "stack",
+                                                     "split",
+                                                     "unstack",
+                                                     "take",
+                                                     "take_clipped",
+                                                     "where",
+                                                     "slice",
+                                                     "sort",
+                                                     "take_along_axis",
+                                                     "gather_nd",
+                                                     "dynamic_slice",
+                                                     "dynamic_update_slice"};
 // Their results are numbers that depend on which strings are equal, or come first, alone.
 constexpr std::array<std::string_view, 8> kCompares = {"equal",   "not_equal",     "less",    "less_equal",
                                                        "greater", "greater_equal", "argsort", "searchsorted"};
@@ -108,7 +129,8 @@ std::vector<Tensor> call_on_strings(const ir::OpDef& op, std::span<const Operand
   const Operand* first = nullptr;
   for (const Operand* o : operands)
     if (o->kind() == Operand::Kind::Tensor && is_string(o->tensor()) && !first) first = o;
-  if (op.name == "add" && operands.size() == 2 && std::ranges::all_of(operands, [](const Operand* o) { return o->kind() == Operand::Kind::Tensor; }))
+  if (op.name == "add" && operands.size() == 2 &&
+      std::ranges::all_of(operands, [](const Operand* o) { return o->kind() == Operand::Kind::Tensor; }))
     return {string_ops::join({operands[0]->tensor(), operands[1]->tensor()}, "")};
   if (!moves && !contains(kCompares, op.name)) refuse_strings(op.name, first->tensor());
   Numbers numbers(operands);
