@@ -16,7 +16,8 @@ set(TANDEM_LAYERS
   "frontend    engine"
   "io          frontend"
   "data        frontend"
-  "nn          data io"
+  "train       data"
+  "nn          train io"
 )
 
 # The layer that each public header include/tandem/<name>.hpp belongs to; one that is not named here belongs to frontend, and
@@ -24,6 +25,7 @@ set(TANDEM_LAYERS
 set(TANDEM_PUBLIC_HEADERS
   "base        dtype shape error dim precision"
   "data        data"
+  "train       train"
   "nn          tandem"
 )
 # Each folder devices/<name> may use this layer (and what that may use) and itself; nobody may use a folder of devices/.

@@ -51,7 +51,7 @@ class Loader {
     read_header();
     lay_out();
     void* memory = mmap(nullptr, total_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) resource_error("no memory for ", total_, " bytes of machine code");
+    if (memory == MAP_FAILED) resource_error(ErrorCode::ResourceExhausted, "no memory for ", total_, " bytes of machine code");
     auto code = std::make_unique<Code>(memory, total_);  // unmaps if something below throws
     base_ = static_cast<char*>(memory);
     for (size_t i = 0; i < sections_.size(); ++i)

@@ -36,7 +36,7 @@ class Memory {
 
  private:
   [[noreturn]] void fail(size_t bytes) const {
-    resource_error("ref: cannot allocate ", bytes, " bytes (", bytes >> 20, " MiB): ", in_use() >> 20, " of ", limit_ >> 20,
+    resource_error(ErrorCode::ResourceExhausted, "ref: cannot allocate ", bytes, " bytes (", bytes >> 20, " MiB): ", in_use() >> 20, " of ", limit_ >> 20,
                    " MiB are in use\n  hint: a smaller batch, or fewer tensors kept alive");
   }
   size_t limit_;

@@ -29,9 +29,6 @@ std::vector<Tensor> while_loop(const Condition& condition, const FlatFunction& b
 // Without sequences `length` says how many steps.
 Step scan(const ScanBody& body, const std::vector<Tensor>& carry, const std::vector<Tensor>& sequences, const std::optional<Dim>& length,
           bool reverse, Where where);
-// backward(inputs, outputs, output gradients) gives one gradient for each input.
-std::vector<Tensor> custom_gradient(const FlatFunction& forward, const FlatFunction& backward, const std::vector<Tensor>& inputs,
-                                    Where where);
 }  // namespace flat
 
 // then() or otherwise(), which give the same types. The predicate is a bool tensor without axes.
@@ -113,21 +110,6 @@ template <class F, class X> auto map(F f, const X& sequences, std::source_locati
       [&](const std::vector<Tensor>&, const std::vector<Tensor>& x) { return flat::Step{{}, apply_flat(f, spread(unflatten<X>(x)))}; }, {},
       flatten(sequences), {}, false, where);
   return unflatten<R>(all.outputs);
-}
-
-// A function with a gradient of its own: forward(inputs…) computes, backward(inputs…, outputs…, gradients of the outputs…) gives one
-// gradient for each input. What forward uses besides its inputs counts as constant.
-//   auto f = custom_gradient([](Tensor x) { return x; }, [](Tensor x, Tensor y, Tensor g) { return clip(g, -1, 1); });
-template <class F, class G> auto custom_gradient(F forward, G backward, std::source_location where = std::source_location::current()) {
-  using Arguments = typename CallableTraits<F>::Arguments;
-  using R = typename CallableTraits<F>::Result;
-  return [forward, backward, where]<class... A>(const A&... arguments) mutable {
-    const auto results = flat::custom_gradient(
-        [&](const std::vector<Tensor>& in) { return apply_flat(forward, unflatten<Arguments>(in)); },
-        [&](const std::vector<Tensor>& in) { return apply_flat(backward, unflatten<typename CallableTraits<G>::Arguments>(in)); },
-        flatten(Arguments(arguments...)), where);
-    return unflatten<R>(results);
-  };
 }
 
 }  // namespace tandem

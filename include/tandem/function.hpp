@@ -45,6 +45,9 @@ class FlatCallable {
   // Runs in a lean way: `results` is replaced and its memory reused.
   void call(std::span<const Tensor* const> arguments, std::vector<Tensor>& results, const Where& where) const;
 
+  // Traces and compiles a function with specs now, so that what is wrong with it is known before its first call.
+  void prepare(Where where = Where::current()) const;
+
   size_t trace_count() const;                                                // how often the callable was traced
   std::vector<Spec> result_specs(const std::vector<Spec>& arguments) const;  // types of the results, by tracing only; nothing is compiled
   std::string graph_str() const;                                             // the last traced graph, as text

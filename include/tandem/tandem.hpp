@@ -1,10 +1,12 @@
 // All of Tandem's public C++ interface but for <tandem/extend.hpp>, which adds ops.
 #pragma once
 #include <tandem/control.hpp>
+#include <tandem/custom_gradient.hpp>
 #include <tandem/data.hpp>
 #include <tandem/device.hpp>
 #include <tandem/dlpack.hpp>
 #include <tandem/function.hpp>
+#include <tandem/host_call.hpp>
 #include <tandem/loss_scale.hpp>
 #include <tandem/nn/layers.hpp>
 #include <tandem/nn/model.hpp>

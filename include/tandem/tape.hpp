@@ -77,6 +77,15 @@ class Tape {
     return gradients(std::vector<Tensor>{target}, sources, options, where);
   }
 
+  // For each of the gradients of the target that are stacked along a first axis, [n, target…]: the gradients, [n, source…], undefined where
+  // nothing is connected. All at once where that can be vectorised, else one after the other.
+  std::vector<Tensor> stacked_gradients(const Tensor& target, const Sources& sources, const Tensor& output_gradients,
+                                        Where where = Where::current());
+  // d(target) / d(source), [target…, source…]; undefined when nothing is connected.
+  Tensor jacobian(const Tensor& target, const Source& source, Where where = Where::current());
+  // The same for each element of a batch, which do not depend on each other: [b, target…] by [b, source…] gives [b, target…, source…].
+  Tensor batch_jacobian(const Tensor& target, const Source& source, Where where = Where::current());
+
   // Stops recording; what was recorded stays, and ops cost nothing extra from now on. `resume` goes on, on the thread that made the tape.
   void stop();
   void resume();

@@ -123,7 +123,12 @@ ir::Attr as_attr(PyObject* o, ir::AttrKind kind) {
     }
     case ir::AttrKind::Int: return as_int(o);
     case ir::AttrKind::Float: return as_float(o);
-    case ir::AttrKind::String: return std::string(nb::cast<std::string_view>(nb::handle(o)));
+    case ir::AttrKind::String: {
+      Py_ssize_t size = 0;
+      const char* text = PyUnicode_AsUTF8AndSize(o, &size);
+      if (!text) throw nb::python_error();
+      return std::string(text, static_cast<size_t>(size));
+    }
     case ir::AttrKind::DType: return as_dtype(o);
     case ir::AttrKind::Ints: return as_list(o, as_int);
     case ir::AttrKind::Floats: return as_list(o, as_float);

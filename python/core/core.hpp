@@ -24,7 +24,7 @@ struct Hooks {
   PyObject* as_dtype = nullptr;    // as_dtype(object) -> one of `dtypes`
   PyObject* shape = nullptr;       // the class TensorShape, a tuple
   PyObject* index = nullptr;       // index(tensor, key) -> Tensor: keys that are more than numbers, slices, ... and None
-  PyObject* raise_error = nullptr; // raise_error(code, message): raises
+  PyObject* raise_error = nullptr; // raise_error(code, message): raises; the code is a number (ErrorCode)
   std::vector<PyObject*> dtypes;   // by the number of a DType
 };
 extern Hooks hooks;
@@ -113,6 +113,10 @@ class Callback {
   PyObject* f_;
 };
 FlatFunction flat_function(std::shared_ptr<Callback> f);  // f(list of tensors) -> list of tensors
+// The function that this thread is tracing owns the callback too, so that the cycle collector sees it: a host call of a model's method must
+// not keep the model alive.
+void keep_for_traced_function(std::shared_ptr<Callback> f);
+std::vector<Spec> specs_of(nb::handle list);  // of pairs (dtype, dims); None is an empty list
 
 // --- the parts -------------------------------------------------------------------------------------------------------------------------
 void add_types(nb::module_& m);     // dtypes, Dim
@@ -120,6 +124,8 @@ void add_tensor(nb::module_& m);    // Tensor, to and from arrays
 void add_ops(nb::module_& m);       // one callable for each row
 void add_state(nb::module_& m);     // Variable, Tape
 void add_functions(nb::module_& m); // Function, control flow
+void add_callbacks(nb::module_& m); // custom_gradient, remat, host_call, EagerScope
+void add_loop(nb::module_& m);      // StepLoop
 void add_data(nb::module_& m);      // Dataset, Iterator
 void add_strings(nb::module_& m);   // tensors of strings
 

@@ -36,12 +36,12 @@ std::string text_with_line(const char* what, const Location& line) {
   return text.insert(std::min(text.find("\n  hint:"), text.size()), cat("\n  at ", line));
 }
 
-void raise(const char* code, const std::string& text) {
+void raise(ErrorCode code, const std::string& text) {
   if (!hooks.raise_error) {
     PyErr_SetString(PyExc_RuntimeError, text.c_str());
     return;
   }
-  nb::object none = nb::steal(PyObject_CallFunction(hooks.raise_error, "ss", code, text.c_str()));
+  nb::object none = nb::steal(PyObject_CallFunction(hooks.raise_error, "is", static_cast<int>(code), text.c_str()));
   if (none.is_valid()) PyErr_SetString(PyExc_RuntimeError, text.c_str());
 }
 
@@ -107,12 +107,8 @@ void set_python_error(const std::exception_ptr& e) {
   } catch (const data::CallbackError& error) {  // as itself; where it arose is a note
     set_python_error(error.original());
     add_note(error.what());
-  } catch (const UserError& error) {
-    raise("invalid_argument", text_with_line(error.what(), python_line()));
-  } catch (const ResourceError& error) {
-    raise("resource", text_with_line(error.what(), python_line()));
-  } catch (const InternalError& error) {
-    raise("internal", text_with_line(error.what(), python_line()));
+  } catch (const Error& error) {
+    raise(error.code(), text_with_line(error.what(), python_line()));
   } catch (const std::exception& error) {
     PyErr_SetString(PyExc_RuntimeError, error.what());
   } catch (...) {

@@ -3,32 +3,24 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include "core.hpp"
 #include "frontend/thread_state.hpp"
+#include "functions.hpp"
 
 namespace tandem::python {
 namespace {
 
-// A compiled function. What it calls is Python's, and the cycle collector sees it: a model that holds its step, which holds the model, goes.
-class CompiledFunction {
- public:
-  CompiledFunction(nb::handle body, const std::string& name, std::vector<Spec> specs)
-      : body_(std::make_shared<Callback>(body)), callable_(flat_function(body_), FunctionOptions{.name = name, .specs = std::move(specs)}) {}
-  const FlatCallable& callable() const { return callable_; }
-  Callback& body() const { return *body_; }
-
- private:
-  std::shared_ptr<Callback> body_;
-  FlatCallable callable_;
-};
+// The outermost function that this thread is calling, and so the one that is traced.
+thread_local CompiledFunction* called_function = nullptr;
 
 int traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
-  if (nb::inst_ready(self)) Py_VISIT(nb::inst_ptr<CompiledFunction>(self)->body().get());
+  if (nb::inst_ready(self))
+    for (const auto& f : nb::inst_ptr<CompiledFunction>(self)->callbacks()) Py_VISIT(f->get());
   return 0;
 }
 int clear(PyObject* self) {
-  if (nb::inst_ready(self)) nb::inst_ptr<CompiledFunction>(self)->body().clear();
+  if (nb::inst_ready(self))
+    for (const auto& f : nb::inst_ptr<CompiledFunction>(self)->callbacks()) f->clear();
   return 0;
 }
 PyType_Slot function_slots[] = {
@@ -38,19 +30,14 @@ Spec spec_of(nb::handle pair) {
   const nb::tuple t = nb::cast<nb::tuple>(pair);
   return {as_dtype(nb::handle(t[0]).ptr()), as_dims(nb::handle(t[1]).ptr())};
 }
-std::vector<Spec> specs_of(nb::handle list) {
-  std::vector<Spec> specs;
-  if (!list.is_none())
-    for (nb::handle pair : nb::borrow<nb::sequence>(list)) specs.push_back(spec_of(pair));
-  return specs;
-}
 
-nb::list call_function(const CompiledFunction& f, nb::handle arguments) {
+nb::list call_function(CompiledFunction& f, nb::handle arguments) {
   const std::vector<Tensor> in = to_tensors(arguments.ptr());
   std::vector<const Tensor*> pointers;
   for (const Tensor& t : in) pointers.push_back(&t);
   std::vector<Tensor> results;
   const PythonCall call;
+  const CalledScope scope(f);
   {
     nb::gil_scoped_release release;
     f.callable().call(pointers, results, std::source_location());
@@ -70,6 +57,22 @@ Tensor first_of(const FlatFunction& f, const std::vector<Tensor>& in) {
 
 }  // namespace
 
+std::vector<Spec> specs_of(nb::handle list) {
+  std::vector<Spec> specs;
+  if (!list.is_none())
+    for (nb::handle pair : nb::borrow<nb::sequence>(list)) specs.push_back(spec_of(pair));
+  return specs;
+}
+
+CalledScope::CalledScope(CompiledFunction& f) : before_(called_function) {
+  if (!frontend::thread_state.tracer) called_function = &f;  // else it becomes part of the one that is traced
+}
+CalledScope::~CalledScope() { called_function = before_; }
+
+void keep_for_traced_function(std::shared_ptr<Callback> f) {
+  if (called_function) called_function->callbacks().push_back(std::move(f));
+}
+
 void add_functions(nb::module_& m) {
   nb::class_<CompiledFunction>(m, "Function", nb::type_slots(function_slots))
       .def("__init__", [](CompiledFunction* self, nb::handle body, const std::string& name, nb::handle specs) {
@@ -77,11 +80,18 @@ void add_functions(nb::module_& m) {
       }, nb::arg("body"), nb::arg("name") = "function", nb::arg("specs").none() = nb::none())
       .def("__call__", call_function)
       .def_prop_ro("trace_count", [](const CompiledFunction& f) { return f.callable().trace_count(); })
+      .def("prepare", [](CompiledFunction& f) {
+        const PythonCall call;
+        const CalledScope scope(f);
+        nb::gil_scoped_release release;
+        f.callable().prepare(std::source_location());
+      }, "Traces and compiles a function with specs now.")
       .def("graph", [](const CompiledFunction& f) { return f.callable().graph_str(); })
-      .def("result_specs", [](const CompiledFunction& f, nb::handle specs) {
+      .def("result_specs", [](CompiledFunction& f, nb::handle specs) {
         const std::vector<Spec> in = specs_of(specs);
         std::vector<Spec> out;
         const PythonCall call;
+        const CalledScope scope(f);
         {
           nb::gil_scoped_release release;
           out = f.callable().result_specs(in);
@@ -147,7 +157,7 @@ void add_functions(nb::module_& m) {
   }, nb::arg("body"), nb::arg("carry"), nb::arg("sequences"), nb::arg("length").none() = nb::none(), nb::arg("reverse") = false);
 
   m.def("is_tracing", [] { return frontend::thread_state.tracer != nullptr; });
-  // What is inside computes at once, whatever is being traced outside: for variables that are made, and for values that belong to no trace.
+  // As EagerScope, for callers that put the state back themselves.
   nb::class_<frontend::ThreadState>(m, "ThreadState");
   m.def("enter_eager", [] {
     const frontend::ThreadState before = frontend::thread_state;

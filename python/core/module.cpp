@@ -19,6 +19,8 @@ NB_MODULE(_core, m) {
   add_ops(m);
   add_state(m);
   add_functions(m);
+  add_callbacks(m);
   add_data(m);
   add_strings(m);
+  add_loop(m);
 }

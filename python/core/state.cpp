@@ -40,6 +40,18 @@ nb::list gradients(Tape& tape, nb::handle targets, nb::handle sources, nb::handl
   return from_tensors(results);
 }
 
+nb::object jacobian(Tape& tape, nb::handle target, nb::handle source, Tensor (Tape::*f)(const Tensor&, const Source&, Tape::Where)) {
+  const Tensor of = to_tensor(target.ptr());
+  const Source by = source_of(source.ptr());
+  const PythonCall call;
+  Tensor result;
+  {
+    nb::gil_scoped_release release;
+    result = (tape.*f)(of, by, std::source_location());
+  }
+  return from_tensor(std::move(result));
+}
+
 }  // namespace
 
 void add_state(nb::module_& m) {
@@ -80,6 +92,23 @@ void add_state(nb::module_& m) {
           t.watch(to_tensor(x.ptr()));
       })
       .def("gradients", gradients, nb::arg("targets"), nb::arg("sources"), nb::arg("output_gradients").none() = nb::none(), nb::arg("zero") = false)
+      .def("stacked_gradients", [](Tape& t, nb::handle target, nb::handle sources, nb::handle output_gradients) {
+        std::vector<Source> by;
+        for (nb::handle s : nb::borrow<nb::sequence>(sources)) by.push_back(source_of(s.ptr()));
+        const Tensor of = to_tensor(target.ptr()), stack = to_tensor(output_gradients.ptr());
+        const PythonCall call;
+        std::vector<Tensor> results;
+        {
+          nb::gil_scoped_release release;
+          results = t.stacked_gradients(of, Sources(std::move(by)), stack);
+        }
+        return from_tensors(results);
+      }, nb::arg("target"), nb::arg("sources"), nb::arg("output_gradients"),
+      "The gradients [n, source...] for each of the gradients [n, target...] of the target; None where nothing is connected.")
+      .def("jacobian", [](Tape& t, nb::handle target, nb::handle source) { return jacobian(t, target, source, &Tape::jacobian); },
+           nb::arg("target"), nb::arg("source"), "[target..., source...], or None when nothing is connected.")
+      .def("batch_jacobian", [](Tape& t, nb::handle target, nb::handle source) { return jacobian(t, target, source, &Tape::batch_jacobian); },
+           nb::arg("target"), nb::arg("source"), "[b, target..., source...] of [b, target...] by [b, source...].")
       .def("stop", &Tape::stop)
       .def("resume", &Tape::resume)
       .def("reset", &Tape::reset)

@@ -36,7 +36,7 @@ PyObject* call_unary(const ir::OpDef& op, PyObject* x) {
 #define TANDEM_BINARY_SLOT(slot, op)                                  \
   PyObject* slot(PyObject* a, PyObject* b) {                          \
     static const ir::OpDef& op_row = row(op);                         \
-    return call_binary(op_row, a, b, Promotion::Strict);              \
+    return call_binary(op_row, a, b, Promotion::Keras);               \
   }
 TANDEM_BINARY_SLOT(nb_add, "add")
 TANDEM_BINARY_SLOT(nb_subtract, "subtract")
@@ -53,7 +53,7 @@ TANDEM_BINARY_SLOT(nb_rshift, "right_shift")
 
 PyObject* nb_power(PyObject* a, PyObject* b, PyObject*) {
   static const ir::OpDef& op = row("power");
-  return call_binary(op, a, b, Promotion::Strict);
+  return call_binary(op, a, b, Promotion::Keras);
 }
 
 DType dtype_of_operand(PyObject* o, bool& known) {
@@ -75,13 +75,13 @@ PyObject* nb_true_divide(PyObject* a, PyObject* b) {
       const DType wide = size_of(t) > 2 ? DType::F64 : DType::F32;
       const nb::object of_a = from_tensor(to_tensor(a, from_dtype(t).ptr()).cast(wide));
       const nb::object of_b = from_tensor(to_tensor(b, from_dtype(t).ptr()).cast(wide));
-      return call_binary(op, of_a.ptr(), of_b.ptr(), Promotion::Strict);
+      return call_binary(op, of_a.ptr(), of_b.ptr(), Promotion::Keras);
     }
   } catch (...) {
     set_python_error(std::current_exception());
     return nullptr;
   }
-  return call_binary(op, a, b, Promotion::Strict);
+  return call_binary(op, a, b, Promotion::Keras);
 }
 
 PyObject* nb_negative(PyObject* x) {
@@ -104,7 +104,7 @@ PyObject* compare(PyObject* a, PyObject* b, int how) {
     if (how == Py_EQ) Py_RETURN_FALSE;
     if (how == Py_NE) Py_RETURN_TRUE;
   }
-  return call_binary(*rows[how], a, b, Promotion::Strict);
+  return call_binary(*rows[how], a, b, Promotion::Keras);
 }
 
 // --- reading -----------------------------------------------------------------------------------------------------------------------------

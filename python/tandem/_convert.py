@@ -7,6 +7,24 @@ from tandem._dtypes import as_dtype
 from tandem._shape import TensorShape
 
 Tensor, Variable = _core.Tensor, _core.Variable
+
+
+class Composite:
+    """The base of what acts as a tensor but is more than one, or none of numbers: complex, string, ragged and sparse tensors."""
+
+    def __dispatch__(self, function, args, kwargs):
+        """What a function of the face gives for arguments with this one among them; NotImplemented if it takes none."""
+        return NotImplemented
+
+
+class NotOneTensor(TypeError):
+    """Raised where one tensor of numbers is wanted and `value` is something else."""
+
+    def __init__(self, value):
+        super().__init__(f"{type(value).__name__} is not one tensor of numbers")
+        self.value = value
+
+
 _converters = []  # (class, function(value, dtype))
 
 
@@ -68,6 +86,37 @@ def _dtype_of(name):
     return as_dtype(name)
 
 
+def _has_composite(x):
+    return isinstance(x, Composite) or isinstance(x, (list, tuple)) and any(_has_composite(item) for item in x)
+
+
+def _pack_composites(x):
+    """A list of strings or complex numbers with such tensors among them."""
+    while isinstance(x, (list, tuple)) and x:
+        kind = next((type(item) for item in x if isinstance(item, Composite)), None)
+        if kind:
+            raise NotOneTensor(kind.make(x))
+        x = x[0]
+    raise NotOneTensor(x)
+
+
+def _refuse_other_kinds(x, array):
+    """Text and complex numbers are tensors of other classes."""
+    kind = array.dtype.kind
+    if kind == "c":
+        from tandem._complex import ComplexTensor
+
+        raise NotOneTensor(ComplexTensor.make(x))
+    if kind in "SUO":
+        from tandem import _string_tensor
+
+        if _string_tensor.is_strings(x):
+            _string_tensor.raise_as_strings(x)
+        if any(isinstance(item, (list, tuple, np.ndarray)) for item in array.reshape(-1)):
+            raise ValueError("Can't convert non-rectangular Python sequence to Tensor.")
+        raise ValueError(f"Attempt to convert a value ({x!r}) with an unsupported type ({type(x)}) to a Tensor.")
+
+
 def _is_pure_python(x):
     if isinstance(x, (list, tuple)):
         return all(_is_pure_python(item) for item in x)
@@ -103,11 +152,16 @@ def convert(x, dtype=None):
         return _core.ops.cast(x, dtype=dtype)
     if isinstance(x, Variable):
         return convert(x.read(), dtype)
+    if isinstance(x, Composite):
+        raise NotOneTensor(x)
     special = getattr(x, "__tandem_tensor__", None)
     if special is not None:
         return convert(special(), dtype)
     if isinstance(x, np.ndarray):
-        return _strings(x, dtype) if x.dtype.kind in "SUO" else from_array(x, dtype)
+        if x.dtype.kind in "SUO":
+            return _strings(x, dtype)
+        _refuse_other_kinds(x, x)
+        return from_array(x, dtype)
     for kind, function in _converters:
         if isinstance(x, kind):
             return function(x, dtype)
@@ -115,6 +169,8 @@ def convert(x, dtype=None):
         x = x.as_list()
     if isinstance(x, (list, tuple)) and _has_tensor(x):
         return _packed(x, dtype)
+    if isinstance(x, (list, tuple)) and _has_composite(x):
+        _pack_composites(x)
     if isinstance(x, _core.Dim):
         return _core.ops.extent(dims=[x], dtype=dtype or as_dtype("int32"))
     if isinstance(x, (list, tuple)) and any(isinstance(item, _core.Dim) for item in x):
@@ -129,6 +185,7 @@ def convert(x, dtype=None):
         raise ValueError(f"Can't convert non-rectangular Python sequence to Tensor. ({e})") from None
     if array.dtype.kind in "SUO":
         return _strings(x, dtype)
+    _refuse_other_kinds(x, array)
     if dtype is None and _is_pure_python(x):
         dtype = _python_dtype(array)
     return from_array(array, dtype)

@@ -1,7 +1,7 @@
 """TensorSpec and the like: types of values, for signatures and datasets."""
 from tandem import _core
 from tandem import _dtypes as dtypes
-from tandem._convert import convert
+from tandem._convert import Composite
 from tandem._dtypes import as_dtype
 from tandem._shape import TensorShape
 
@@ -104,14 +104,16 @@ def type_spec_from_value(value):
         return value
     if hasattr(value, "_type_spec"):
         return value._type_spec
-    if isinstance(value, (_core.Tensor, _core.Variable)):
+    if isinstance(value, (_core.Tensor, _core.Variable, Composite)):
         return TensorSpec(value.shape, value.dtype)
     if value is None:
         return NoneTensorSpec()
     if hasattr(value, "element_spec") and hasattr(value, "_spec"):
         return value._spec
+    from tandem._face import any_tensor
+
     try:
-        made = convert(value)
+        made = any_tensor(value)
     except (TypeError, ValueError):
         raise TypeError(f"Could not build a TypeSpec for {value!r} with type {type(value).__name__}") from None
     return TensorSpec(made.shape, made.dtype)

@@ -35,7 +35,7 @@ def _array(self, dtype=None, copy=None):
     if self.is_traced:
         raise NotImplementedError(f"Cannot convert a symbolic tf.Tensor ({self.name}) to a numpy array.")
     if self.dtype.name == "bfloat16":
-        array = np.frombuffer(memoryview(self.contiguous_bytes()), np.uint16) if False else _as_numpy(self)
+        array = _as_numpy(self)
     else:
         array = np.asarray(memoryview(self)) if copy is False else _as_numpy(self)
     return array if dtype is None else array.astype(dtype, copy=False)
@@ -56,7 +56,9 @@ def _repr(self):
         return f"<tf.Tensor '{self.name}' shape={self.shape} dtype={self.dtype.name}>"
     array = self.numpy()
     text = repr(array) if self.ndim or self.dtype is string else str(array)
-    newline = "\n" if self.ndim else ""
+    newline = "
+" if "
+" in text else ""
     return f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}, numpy={newline}{text}>"
 
 

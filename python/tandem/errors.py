@@ -75,11 +75,5 @@ def error_code_from_exception_type(kind):
 
 
 def _raise(code, message):
-    """What the engine calls: `code` is the kind of a C++ error."""
-    kinds = {"invalid_argument": InvalidArgumentError, "internal": InternalError}
-    if code == "resource":
-        not_found = "no such file" in message.lower() or "does not exist" in message
-        if any(word in message for word in ("damaged", "truncated", "checksum")):
-            raise DataLossError(None, None, message)
-        raise (NotFoundError if not_found else ResourceExhaustedError)(None, None, message)
-    raise kinds[code](None, None, message)
+    """What the engine calls: `code` is the code of a C++ error, which has TensorFlow's numbers."""
+    raise _by_code[code](None, None, message)

@@ -41,9 +41,9 @@ fs::path behind_links(fs::path path) {
   constexpr int kMostLinks = 40;  // as the kernel's
   std::error_code error;
   for (int i = 0; fs::is_symlink(fs::symlink_status(path, error)); ++i) {
-    if (i == kMostLinks) resource_error("cannot write ", path.string(), ": ", reason(ELOOP));
+    if (i == kMostLinks) resource_error(code_of_errno(ELOOP), "cannot write ", path.string(), ": ", reason(ELOOP));
     const fs::path target = fs::read_symlink(path, error);
-    if (error) resource_error("cannot write ", path.string(), ": ", error.message());
+    if (error) resource_error(code_of_errno(error.value()), "cannot write ", path.string(), ": ", error.message());
     path = path.parent_path() / target;  // an absolute one replaces all
   }
   return path;
@@ -70,8 +70,8 @@ Descriptor::~Descriptor() {
 RegularFile open_regular(const fs::path& path) {
   RegularFile file;
   const int error = try_regular(path, 0, file);
-  if (error == EINVAL && file.descriptor) resource_error("cannot read ", path.string(), ": not a regular file");
-  if (error) resource_error("cannot open ", path.string(), ": ", reason(error));
+  if (error == EINVAL && file.descriptor) resource_error(code_of_errno(error), "cannot read ", path.string(), ": not a regular file");
+  if (error) resource_error(code_of_errno(error), "cannot open ", path.string(), ": ", reason(error));
   return file;
 }
 
@@ -133,7 +133,7 @@ AtomicFile::~AtomicFile() {
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
-void AtomicFile::fail(int error) const { resource_error("cannot write ", given_.string(), ": ", reason(error)); }
+void AtomicFile::fail(int error) const { resource_error(code_of_errno(error), "cannot write ", given_.string(), ": ", reason(error)); }
 
 void AtomicFile::put(std::string_view bytes) {
   while (!bytes.empty()) {

@@ -1,6 +1,7 @@
 // The pieces that messages are made of.
 #include "base/text.hpp"
 
+#include <cerrno>
 #include <charconv>
 
 namespace tandem::text_detail {
@@ -21,13 +22,34 @@ void put(std::string& out, unsigned long long x) { put_number(out, x); }
 void put(std::string& out, const char* x) { out += x; }
 void put(std::string& out, std::string_view x) { out += x; }
 
-void throw_user(const std::string& what) { throw UserError(what); }
-void throw_resource(const std::string& what) { throw ResourceError(what); }
+void throw_user(const std::string& what, ErrorCode code) { throw UserError(what, code); }
+void throw_resource(const std::string& what, ErrorCode code) { throw ResourceError(what, code); }
 void throw_internal(const std::string& what) { throw InternalError(what); }
 
 }  // namespace tandem::text_detail
 
 namespace tandem {
+
+ErrorCode code_of_errno(int error) {
+  switch (error) {
+    case ENOENT:
+    case ENOTDIR: return ErrorCode::NotFound;
+    case EACCES:
+    case EPERM:
+    case EROFS: return ErrorCode::PermissionDenied;
+    case EEXIST: return ErrorCode::AlreadyExists;
+    case ENOMEM:
+    case ENOSPC:
+    case EMFILE:
+    case ENFILE:
+    case EDQUOT: return ErrorCode::ResourceExhausted;
+    case EISDIR:
+    case ELOOP:
+    case EINVAL: return ErrorCode::FailedPrecondition;
+    case EIO: return ErrorCode::DataLoss;
+    default: return ErrorCode::Unavailable;
+  }
+}
 
 std::string hex(uint64_t x) {
   std::string out;

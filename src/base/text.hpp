@@ -34,8 +34,8 @@ template <class T>
 void put(std::string& out, const T& x) {
   put(out, std::string_view(name(x)));
 }
-[[noreturn]] void throw_user(const std::string& what);
-[[noreturn]] void throw_resource(const std::string& what);
+[[noreturn]] void throw_user(const std::string& what, ErrorCode code = ErrorCode::InvalidArgument);
+[[noreturn]] void throw_resource(const std::string& what, ErrorCode code = ErrorCode::Unavailable);
 [[noreturn]] void throw_internal(const std::string& what);
 }  // namespace text_detail
 
@@ -49,6 +49,12 @@ template <class... T> std::string cat(const T&... parts) {
 
 template <class... T> [[noreturn]] void user_error(const T&... parts) { text_detail::throw_user(cat(parts...)); }
 template <class... T> [[noreturn]] void resource_error(const T&... parts) { text_detail::throw_resource(cat(parts...)); }
+// With a code: user_error(ErrorCode::OutOfRange, "index ", …).
+template <class... T> [[noreturn]] void user_error(ErrorCode code, const T&... parts) { text_detail::throw_user(cat(parts...), code); }
+template <class... T> [[noreturn]] void resource_error(ErrorCode code, const T&... parts) {
+  text_detail::throw_resource(cat(parts...), code);
+}
+ErrorCode code_of_errno(int error);  // what a failed system call means: NotFound, PermissionDenied …; Unavailable for the rest
 template <class... T> [[noreturn]] void internal_error(const T&... parts) { text_detail::throw_internal(cat(parts...)); }
 
 // A check of our own reasoning that stays in release builds; `invariant` is a number of ARCHITECTURE.md or 0.

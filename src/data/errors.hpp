@@ -17,7 +17,8 @@ enum class ErrorKind : uint8_t { None, User, Resource, Internal, Last = Internal
 struct Described {
   ErrorKind kind = ErrorKind::None;
   std::string text;
-  bool is_located = false;           // the stage and the element are in the text already
+  bool is_located = false;  // the stage and the element are in the text already
+  ErrorCode code = ErrorCode::InvalidArgument;
   std::exception_ptr original = {};  // what a function of the user threw that is none of our errors
 };
 Described describe(const std::exception_ptr& error);  // null: None

@@ -34,7 +34,7 @@ void check_size(int64_t height, int64_t width, size_t bytes, std::string_view wh
   const int64_t most = std::min(kMostPixels, std::max(kAlwaysAllowedPixels, plausible));
   const auto pixels = checked_multiply(height, width);
   if (height <= 0 || width <= 0 || !pixels || *pixels > most)
-    resource_error(what, ": an image of ", height, " x ", width, " pixels in ", bytes, " bytes, of which at most ", most,
+    resource_error(ErrorCode::ResourceExhausted, what, ": an image of ", height, " x ", width, " pixels in ", bytes, " bytes, of which at most ", most,
                    " pixels are read");
 }
 
@@ -115,10 +115,10 @@ Tensor decode_jpeg(const Tensor& bytes, int64_t channels) {
   const std::unique_ptr<jpeg_decompress_struct, void (*)(jpeg_decompress_struct*)> ends(
       &info, [](jpeg_decompress_struct* i) { jpeg_destroy_decompress(i); });
   const auto* data = static_cast<const unsigned char*>(dense.raw_data());
-  if (!read_jpeg_head(info, errors, data, bytes_of(dense), channels)) resource_error("decode_jpeg: ", errors.text);
+  if (!read_jpeg_head(info, errors, data, bytes_of(dense), channels)) resource_error(ErrorCode::InvalidArgument, "decode_jpeg: ", errors.text);
   check_size(info.output_height, info.output_width, bytes_of(dense), "decode_jpeg");
   NewTensor image = new_tensor(DType::U8, {info.output_height, info.output_width, info.out_color_space == JCS_GRAYSCALE ? 1 : 3});
-  if (!read_jpeg_rows(info, errors, reinterpret_cast<unsigned char*>(image.bytes))) resource_error("decode_jpeg: ", errors.text);
+  if (!read_jpeg_rows(info, errors, reinterpret_cast<unsigned char*>(image.bytes))) resource_error(ErrorCode::InvalidArgument, "decode_jpeg: ", errors.text);
   return std::move(image.tensor);
 }
 
@@ -130,7 +130,7 @@ Tensor decode_png(const Tensor& bytes, int64_t channels) {
   png_image image{};
   image.version = PNG_IMAGE_VERSION;
   const std::unique_ptr<png_image, void (*)(png_image*)> ends(&image, png_image_free);
-  if (!png_image_begin_read_from_memory(&image, dense.raw_data(), bytes_of(dense))) resource_error("decode_png: ", image.message);
+  if (!png_image_begin_read_from_memory(&image, dense.raw_data(), bytes_of(dense))) resource_error(ErrorCode::InvalidArgument, "decode_png: ", image.message);
   if (channels == 0) channels = !(image.format & PNG_FORMAT_FLAG_COLOR) ? 1 : image.format & PNG_FORMAT_FLAG_ALPHA ? 4 : 3;
   image.format = channels == 1 ? PNG_FORMAT_GRAY : channels == 3 ? PNG_FORMAT_RGB : PNG_FORMAT_RGBA;
   check_size(image.height, image.width, bytes_of(dense), "decode_png");
@@ -138,7 +138,7 @@ Tensor decode_png(const Tensor& bytes, int64_t channels) {
   // What is transparent shows black where the result has no transparency.
   const png_color background{0, 0, 0};
   if (!png_image_finish_read(&image, &background, t.bytes, 0, nullptr) || PNG_IMAGE_FAILED(image))
-    resource_error("decode_png: ", image.message);
+    resource_error(ErrorCode::InvalidArgument, "decode_png: ", image.message);
   return std::move(t.tensor);
 }
 
@@ -148,7 +148,7 @@ Tensor decode_image(const Tensor& bytes, int64_t channels) {
   const std::string_view head(static_cast<const char*>(dense.raw_data()), std::min<size_t>(bytes_of(dense), 8));
   if (head.starts_with("\xff\xd8")) return decode_jpeg(dense, channels);
   if (head.starts_with("\x89PNG")) return decode_png(dense, channels);
-  resource_error("decode_image: the bytes are neither a JPEG nor a PNG image");
+  resource_error(ErrorCode::InvalidArgument, "decode_image: the bytes are neither a JPEG nor a PNG image");
 }
 
 namespace {

@@ -13,7 +13,7 @@
 namespace tandem::data {
 namespace {
 
-[[noreturn]] void damaged(const std::string& what, std::string_view why) { resource_error(what, ": ", why); }
+[[noreturn]] void damaged(const std::string& what, std::string_view why) { resource_error(ErrorCode::DataLoss, what, ": ", why); }
 
 // The bytes of an array of this shape. It has at most so many rows as there are bytes for, or a few that have none: a walk over more
 // would not end.
@@ -97,7 +97,7 @@ void MappedFile::before(size_t bytes) const {
   struct stat s;
   if (fstat(file_.get(), &s) != 0) resource_error(path_, ": ", std::strerror(errno));
   if (static_cast<size_t>(s.st_size) < size_)
-    resource_error(path_, ": truncated while it was read: ", s.st_size, " of ", size_, " bytes are left");
+    resource_error(ErrorCode::DataLoss, path_, ": truncated while it was read: ", s.st_size, " of ", size_, " bytes are left");
   constexpr size_t kMostTouched = size_t{64} << 20;
   if (size_ <= 4 * kMostTouched || touched_.fetch_add(bytes) + bytes < kMostTouched) return;
   touched_ = 0;

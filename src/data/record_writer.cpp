@@ -20,7 +20,7 @@ struct RecordWriter::Impl {
 
   Impl(std::string p, Compression c) : path(std::move(p)), is_compressed(c != Compression::None) {
     file = std::fopen(path.c_str(), "wbe");
-    if (!file) resource_error(path, ": cannot be written: ", std::strerror(errno));
+    if (!file) resource_error(code_of_errno(errno), path, ": cannot be written: ", std::strerror(errno));
     const int window = c == Compression::Gzip ? 15 + 16 : 15;
     if (is_compressed && deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, window, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
       std::fclose(file);

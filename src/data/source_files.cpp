@@ -111,7 +111,7 @@ class TfRecordParser final : public RecordParser {
       file.abandon();
     else
       file.consume(record.consumed_bytes);
-    if (record.state != State::Whole) resource_error(file.path(), ": ", record.problem);
+    if (record.state != State::Whole) resource_error(ErrorCode::DataLoss, file.path(), ": ", record.problem);
     return true;
   }
 };
@@ -123,7 +123,7 @@ class FixedParser final : public RecordParser {
         header_(static_cast<size_t>(o.header_bytes)),
         footer_(static_cast<size_t>(o.footer_bytes)) {}
   void begin_file(FileReader& file) override {
-    if (file.peek(header_).size() < header_) resource_error(file.path(), ": truncated: shorter than its header of ", header_, " bytes");
+    if (file.peek(header_).size() < header_) resource_error(ErrorCode::DataLoss, file.path(), ": truncated: shorter than its header of ", header_, " bytes");
     file.consume(header_);
   }
   bool next(FileReader& file, Element& element) override {
@@ -133,7 +133,7 @@ class FixedParser final : public RecordParser {
       const size_t rest = bytes.size();
       file.abandon();
       if (rest != footer_)
-        resource_error(file.path(), ": truncated: behind byte ", start, " there are ", rest, " bytes, which is neither a record of ",
+        resource_error(ErrorCode::DataLoss, file.path(), ": truncated: behind byte ", start, " there are ", rest, " bytes, which is neither a record of ",
                        record_, " and a footer of ", footer_, " nor the footer alone");
       return false;
     }
@@ -204,7 +204,7 @@ std::vector<std::string> files_that_fit(const std::string& pattern) {
 
 Dataset Dataset::list_files(const std::string& pattern, ListOptions options) {
   std::vector<std::string> files = at_border("list_files", [&] { return files_that_fit(pattern); });
-  if (files.empty()) resource_error("list_files: no file fits ", pattern);
+  if (files.empty()) resource_error(ErrorCode::NotFound, "list_files: no file fits ", pattern);
   const auto count = static_cast<int64_t>(files.size());
   const Dataset all(numbered_source("list_files", pattern, bytes_spec(), count, [files = std::move(files)](int64_t i, Element& e) {
     e.assign(1, from_text(files[static_cast<size_t>(i)]));

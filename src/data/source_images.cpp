@@ -68,7 +68,7 @@ Dataset Dataset::image_folder(const std::string& folder, ImageOptions o) {
       return std::vector<Tensor>{image, in[1]};
     } catch (const ResourceError& e) {
       const std::string text = e.what();
-      throw ResourceError(text.starts_with(path) ? text : cat(path, ": ", text));
+      throw ResourceError(text.starts_with(path) ? text : cat(path, ": ", text), e.code());
     }
   };
   return files.map_callback(

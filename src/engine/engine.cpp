@@ -78,11 +78,12 @@ std::shared_ptr<Executable> Engine::compile(const ir::Graph& graph, const std::v
   }
   auto made = std::make_shared<Executable>(passed(graph, precision), memory_, donations);
   const size_t weight = graph.nodes.size() + made->graph().nodes.size();
+  const bool is_kept = !ir::calls_host(graph);  // each trace has functions of its own: it would never be asked for again
   std::lock_guard lock(mutex_);
   // Swept when it would grow: each sweep is paid for by the entries that came since.
   if (executables_.size() == executables_.capacity()) std::erase_if(executables_, [](const auto& e) { return e.expired(); });
   executables_.push_back(made);
-  compiled_.add(h, weight, {graph, donations, precision, made});
+  if (is_kept) compiled_.add(h, weight, {graph, donations, precision, made});
   return made;
 }
 

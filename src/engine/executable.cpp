@@ -1,3 +1,5 @@
+#include <optional>
+
 #include "base/env.hpp"
 #include "base/log.hpp"
 #include "base/thread_kept.hpp"
@@ -29,6 +31,24 @@ bool verify_plans() {
 #endif
 }
 
+// The thread's memory for pointers. Taken out while it is used: a host call may run another graph inside this one.
+class ManyPointers {
+ public:
+  explicit ManyPointers(size_t n) {
+    if (auto* kept = thread_kept<std::vector<void*>, Bound>()) std::swap(pointers_, *kept);
+    if (pointers_.size() < n) pointers_.resize(n);
+  }
+  ~ManyPointers() {
+    if (auto* kept = thread_kept<std::vector<void*>, Bound>(); kept && kept->size() < pointers_.size()) std::swap(pointers_, *kept);
+  }
+  ManyPointers(const ManyPointers&) = delete;
+  ManyPointers& operator=(const ManyPointers&) = delete;
+  void** data() { return pointers_.data(); }
+
+ private:
+  std::vector<void*> pointers_;
+};
+
 }  // namespace
 
 Bound::Bound(plan::Plan plan, Memory& memory) : plan_(std::move(plan)), memory_(memory), stream_(memory.device().make_stream()) {
@@ -39,15 +59,10 @@ void Bound::run(TensorRefs inputs, std::vector<TensorRef>& outputs) {
   // Few tensors live on the stack: this is the path of every eager op. For more of them the thread keeps memory: a step allocates nothing.
   constexpr size_t kFew = 16;
   void* few[2 * kFew];
-  std::vector<void*> own;  // for more of them, where the thread keeps nothing any more
   const size_t n = inputs.size(), m = plan_.outputs.size();
-  void** pointers = few;
-  if (n + m > 2 * kFew) {
-    auto* kept = thread_kept<std::vector<void*>, Bound>();
-    std::vector<void*>& many = kept ? *kept : own;
-    if (many.size() < n + m) many.resize(n + m);
-    pointers = many.data();
-  }
+  std::optional<ManyPointers> many;
+  if (n + m > 2 * kFew) many.emplace(n + m);
+  void** pointers = many ? many->data() : few;
   void** results = pointers + n;
   for (size_t i = 0; i < n; ++i) pointers[i] = inputs[i]->data();
 

@@ -162,8 +162,8 @@ class Runner {
   [[noreturn]] static void rethrow(const Error& e, const Step& s) {
     std::string text = e.what();
     if (s.location && text.find("\n  at ") == std::string::npos) text += cat("\n  at ", s.location.str());
-    if (dynamic_cast<const UserError*>(&e)) throw UserError(text);
-    if (dynamic_cast<const ResourceError*>(&e)) throw ResourceError(text);
+    if (dynamic_cast<const UserError*>(&e)) throw UserError(text, e.code());
+    if (dynamic_cast<const ResourceError*>(&e)) throw ResourceError(text, e.code());
     throw;
   }
 

@@ -237,7 +237,7 @@ std::vector<Tensor> resolved(const ir::OpDef& op, std::span<const Operand* const
 template <class E> [[noreturn]] void throw_at(const E& e, const Location& where) {
   std::string text = e.what();
   if (where.line == 0 || text.find("\n  at ") != std::string::npos) throw;
-  throw E(text.insert(std::min(text.find("\n  hint:"), text.size()), cat("\n  at ", where)));
+  throw E(text.insert(std::min(text.find("\n  hint:"), text.size()), cat("\n  at ", where)), e.code());
 }
 
 }  // namespace

@@ -1,134 +1,20 @@
-// Control flow: run at once, or traced into sub-graphs. A sub-graph is closed, so the tensors that a callable takes from outside and the
-// variables that it reads become operands of the node, and variables that it assigns become results, which are assigned outside.
+// Control flow: run at once, or traced into sub-graphs.
 #include <tandem/control.hpp>
 
 #include <algorithm>
-#include <memory>
 
 #include "frontend/apply.hpp"
-#include "frontend/tape_impl.hpp"
+#include "frontend/host_token.hpp"
+#include "frontend/part.hpp"
 #include "frontend/tensor_impl.hpp"
 #include "frontend/tracer.hpp"
 #include "frontend/variable_impl.hpp"
-#include "ops/table.hpp"
 
 namespace tandem {
 
 using namespace frontend;
 
 namespace {
-
-// --- sub-graphs ------------------------------------------------------------------------------------------------------------------
-
-// One callable, traced. Its tracer lives on, because another callable of the same node may have more to ask of it.
-struct Part {
-  std::unique_ptr<Tracer> tracer;
-  std::vector<Tensor> parameters, outputs;
-};
-
-Part traced_part(std::string name, std::span<const ir::TensorType> parameters, const FlatFunction& f) {
-  Part p;
-  p.tracer = std::make_unique<Tracer>(std::move(name));
-  for (const ir::TensorType& t : parameters) p.parameters.push_back(p.tracer->parameter(t));
-  const TraceScope scope(*p.tracer);
-  p.outputs = f(p.parameters);
-  for (const Tensor& t : p.outputs) p.tracer->value_of(t);  // one from outside is an external from now on
-  return p;
-}
-
-std::vector<ir::TensorType> types_of(std::span<const Tensor> tensors) {
-  std::vector<ir::TensorType> types;
-  for (const Tensor& t : tensors) types.push_back(type_of(t));
-  return types;
-}
-
-// What all callables of a node take from outside, in one order.
-class Externals {
- public:
-  explicit Externals(std::span<Part* const> parts) {
-    for (const Part* p : parts) add(*p->tracer);
-    // A callable that leaves a variable alone still gives its value when another one assigns it.
-    for (Part* p : parts)
-      for (const Tracer::External& e : all_)
-        if (e.written) p->tracer->read(e.variable);
-  }
-
-  std::vector<Variable> written() const {
-    std::vector<Variable> variables;
-    for (const Tracer::External& e : all_)
-      if (e.written) variables.push_back(e.variable);
-    return variables;
-  }
-  std::vector<const Tracer::External*> all() const {
-    std::vector<const Tracer::External*> pointers;
-    for (const Tracer::External& e : all_) pointers.push_back(&e);
-    return pointers;
-  }
-  std::vector<const Tracer::External*> states() const { return chosen(true); }      // assigned
-  std::vector<const Tracer::External*> constants() const { return chosen(false); }  // only read
-
- private:
-  void add(const Tracer& t) {
-    for (const Tracer::External& e : t.externals()) {
-      const auto found = std::ranges::find(all_, e.key(), &Tracer::External::key);
-      if (found == all_.end())
-        all_.push_back(e);
-      else
-        found->written |= e.written;
-    }
-  }
-  std::vector<const Tracer::External*> chosen(bool written) const {
-    std::vector<const Tracer::External*> pointers = all();
-    std::erase_if(pointers, [&](const Tracer::External* e) { return e->written != written; });
-    return pointers;
-  }
-  std::vector<Tracer::External> all_;
-};
-
-ir::TensorType external_type(const Tracer::External& e) {
-  return e.variable.defined() ? ir::TensorType{e.variable.dtype(), to_dims(e.variable.shape())} : type_of(e.outer);
-}
-
-// As tensors of the trace that we are in. Reading variables here lets the tapes know.
-std::vector<Tensor> outside(std::span<const Tracer::External* const> externals) {
-  std::vector<Tensor> tensors;
-  for (const Tracer::External* e : externals) tensors.push_back(e->variable.defined() ? read_variable(e->variable) : e->outer);
-  return tensors;
-}
-
-// The part's graph with other inputs: parameters[0, split), `middle`, the other parameters, `last`. Externals that a part does not use are
-// inputs that nothing reads.
-ir::GraphRef arranged(Part& p, std::span<const Tensor> outputs, size_t split, std::span<const Tracer::External* const> middle,
-                      std::span<const Tracer::External* const> last) {
-  for (const Tensor& t : outputs) p.tracer->value_of(t);
-  const std::vector<Tracer::External> own = p.tracer->externals();
-  const ir::Graph g = p.tracer->finish(outputs);
-  const std::vector<ir::TensorType> inputs = g.input_types();
-  ir::Builder b(ops::table());
-  std::vector<ir::Value> given(g.inputs.size());
-  const auto add = [&](std::span<const Tracer::External* const> externals) {
-    for (const Tracer::External* e : externals) {
-      const ir::Value v = b.input(external_type(*e));
-      const auto found = std::ranges::find(own, e->key(), &Tracer::External::key);
-      if (found != own.end()) given[p.parameters.size() + static_cast<size_t>(found - own.begin())] = v;
-    }
-  };
-  for (size_t i = 0; i < split; ++i) given[i] = b.input(inputs[i]);
-  add(middle);
-  for (size_t i = split; i < p.parameters.size(); ++i) given[i] = b.input(inputs[i]);
-  add(last);
-  std::vector<ir::Value> results = ir::inline_graph(b, g, given);
-  return std::make_shared<const ir::Graph>(b.finish(std::move(results), g.name));
-}
-
-Tensor state_of(Part& p, const Variable& v) { return p.tracer->read(v); }
-
-template <class T> void append(std::vector<T>& to, const std::vector<T>& more) { to.insert(to.end(), more.begin(), more.end()); }
-
-// The node's results behind the callable's own are the new values of variables.
-void assign_all(std::span<const Variable> variables, std::span<const Tensor> values) {
-  for (size_t i = 0; i < variables.size(); ++i) thread_state.tracer->assign(variables[i], values[i]);
-}
 
 // --- checks ----------------------------------------------------------------------------------------------------------------------
 
@@ -172,7 +58,7 @@ std::vector<Tensor> traced_branches(std::string_view op, const Tensor& index, st
   const std::vector<const Tracer::External*> order = externals.all();
   ir::Graphs graphs;
   for (Part& p : parts) {
-    for (const Variable& v : written) p.outputs.push_back(state_of(p, v));
+    for (const Variable& v : written) p.outputs.push_back(p.tracer->read(v));
     graphs.push_back(arranged(p, p.outputs, 0, order, {}));
   }
 
@@ -188,10 +74,30 @@ std::vector<Tensor> traced_branches(std::string_view op, const Tensor& index, st
 // --- loops -----------------------------------------------------------------------------------------------------------------------
 
 std::vector<Tensor> traced_while(const flat::Condition& condition, const FlatFunction& body, const std::vector<Tensor>& state,
+                                 std::optional<int64_t> max_trips, Location where);
+
+// A condition that calls the host program is asked once before the loop and then at the end of each step, since only a step has state.
+std::vector<Tensor> traced_while_of_calls(const flat::Condition& condition, const FlatFunction& body, std::vector<Tensor> state,
+                                          std::optional<int64_t> max_trips, Location where) {
+  state.push_back(condition(state));
+  std::vector<Tensor> last = traced_while([](const std::vector<Tensor>& s) { return s.back(); },
+                                          [&](const std::vector<Tensor>& s) {
+                                            std::vector<Tensor> next = body({s.begin(), s.end() - 1});
+                                            next.push_back(condition(next));
+                                            return next;
+                                          },
+                                          state, max_trips, where);
+  last.pop_back();
+  return last;
+}
+
+std::vector<Tensor> traced_while(const flat::Condition& condition, const FlatFunction& body, const std::vector<Tensor>& state,
                                  std::optional<int64_t> max_trips, Location where) {
   const std::vector<ir::TensorType> types = types_of(state);
   Part test = traced_part("condition", types, [&](const std::vector<Tensor>& s) { return std::vector<Tensor>{condition(s)}; });
   check_predicate("while_loop", test.outputs[0]);
+  if (std::ranges::any_of(test.tracer->externals(), [](const Tracer::External& e) { return e.written && is_host_token(e.variable); }))
+    return traced_while_of_calls(condition, body, state, max_trips, where);
   for (const Tracer::External& e : test.tracer->externals())
     if (e.written) user_error("while_loop: the condition assigns variable '", e.variable.name(), "'\n  hint: only the body may assign");
   Part step = traced_part("body", types, body);
@@ -236,7 +142,7 @@ flat::Step traced_scan(const flat::ScanBody& body, const std::vector<Tensor>& ca
   const Externals externals(parts);
   const std::vector<Variable> written = externals.written();
   std::vector<Tensor> states;
-  for (const Variable& v : written) states.push_back(state_of(step, v));
+  for (const Variable& v : written) states.push_back(step.tracer->read(v));
   step.outputs.insert(step.outputs.begin() + static_cast<ptrdiff_t>(carry.size()), states.begin(), states.end());
   const ir::GraphRef graph = arranged(step, step.outputs, carry.size(), externals.states(), externals.constants());
 
@@ -385,40 +291,6 @@ Step scan(const ScanBody& body, const std::vector<Tensor>& carry, const std::vec
                       : eager_scan(body, carry, sequences, length.value(), reverse, Location::of(where));
 } catch (...) {
   rethrow_at(Location::of(where));
-}
-
-std::vector<Tensor> custom_gradient(const FlatFunction& forward, const FlatFunction& backward, const std::vector<Tensor>& inputs,
-                                    Where at) try {
-  const Location where = Location::of(at);
-  Part compute = traced_part("forward", types_of(inputs), forward);
-  std::vector<ir::TensorType> seen = types_of(inputs);
-  const std::vector<ir::TensorType> results = types_of(compute.outputs);
-  append(seen, results);
-  append(seen, results);
-  Part differentiate = traced_part("backward", seen, backward);
-  if (differentiate.outputs.size() != inputs.size())
-    user_error("custom_gradient: backward gives ", differentiate.outputs.size(), " gradients for ", inputs.size(), " inputs");
-
-  Part* const parts[] = {&compute, &differentiate};
-  const Externals externals(parts);
-  for (const Variable& v : externals.written())
-    user_error("custom_gradient: variable '", v.name(), "' is assigned inside\n  hint: return the new value and assign it outside");
-  const std::vector<const Tracer::External*> order = externals.all();
-  {
-    // What comes from outside counts as constant: its gradient is zero.
-    const TraceScope scope(*differentiate.tracer);
-    for (const Tracer::External* e : order) differentiate.outputs.push_back(Tensor::zeros(external_type(*e).dims, external_type(*e).dtype));
-  }
-  const ir::GraphRef forward_graph = arranged(compute, compute.outputs, inputs.size(), order, {});
-  // Backward sees the inputs (ours, then those from outside), the outputs, their gradients.
-  const ir::GraphRef backward_graph = arranged(differentiate, differentiate.outputs, inputs.size(), order, {});
-
-  static const ir::OpDef& op = row("custom_gradient");
-  std::vector<Tensor> operands = inputs;
-  append(operands, outside(order));
-  return call_final(op, operands, {{"forward", ir::Graphs{forward_graph}}, {"backward", ir::Graphs{backward_graph}}}, where);
-} catch (...) {
-  rethrow_at(Location::of(at));
 }
 
 }  // namespace flat

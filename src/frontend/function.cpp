@@ -8,6 +8,7 @@
 #include "base/lru_cache.hpp"
 #include "base/thread_kept.hpp"
 #include "frontend/apply.hpp"
+#include "frontend/host_token.hpp"
 #include "frontend/memory.hpp"
 #include "frontend/tape_impl.hpp"
 #include "frontend/tensor_impl.hpp"
@@ -100,7 +101,8 @@ class Signature {
   size_t symbol_count_ = 0;
 };
 
-// One traced and compiled version. Inputs: arguments, then externals. Outputs: results, then the variables that are written.
+// One traced and compiled version. Inputs: arguments, then externals. Outputs: results, then the variables that are written, then the token
+// of host calls, if there are any.
 struct Trace {
   Signature signature;
   ir::GraphRef graph;
@@ -129,6 +131,12 @@ class FunctionImpl {
     std::shared_ptr<Trace> t = last();
     if (!t || !t->signature.matches(arguments)) t = find_or_trace(arguments);
     run(*t, arguments, results);
+  }
+
+  void prepare() {
+    if (!specs_) user_error(options_.name, ": prepare: the function has no specs, so each call's arguments decide its types");
+    std::lock_guard tracing(tracing_);
+    if (!last()) keep(0, trace(*specs_));
   }
 
   std::vector<Spec> result_specs(const std::vector<Spec>& arguments) {
@@ -187,9 +195,12 @@ class FunctionImpl {
     std::lock_guard tracing(tracing_);
     if (auto found = find(h, arguments)) return found;  // another thread has made it meanwhile
     if (specs_) specs_->check(options_.name, arguments);
-    std::shared_ptr<Trace> made = trace(specs_ ? *specs_ : Signature(std::move(types)));
+    return keep(h, trace(specs_ ? *specs_ : Signature(std::move(types))));
+  }
+
+  std::shared_ptr<Trace> keep(size_t hash, const std::shared_ptr<Trace>& made) {
     std::lock_guard guard(mutex_);
-    return traces_.add(h, made->graph->nodes.size() + 1, made);
+    return traces_.add(hash, made->graph->nodes.size() + 1, made);
   }
 
   std::vector<Tensor> traced_body(Tracer& tracer, const std::vector<ir::TensorType>& types) {
@@ -213,13 +224,22 @@ class FunctionImpl {
     t->externals = tracer.externals();
 
     std::vector<int32_t> donations(outputs.size(), -1);
+    Tensor calls;  // the token behind the last host call: an output that nobody reads, so that all of them are made
     for (size_t i = 0; i < t->externals.size(); ++i) {
       const Tracer::External& e = t->externals[i];
+      if (is_host_token(e.variable)) {
+        calls = e.current;
+        continue;
+      }
       if (e.variable.defined()) t->locked.push_back(i);
       if (!e.written) continue;
       t->written.push_back(i);
       outputs.push_back(e.current);
       donations.push_back(static_cast<int32_t>(tracer.parameter_count() + i));
+    }
+    if (calls.defined()) {
+      outputs.push_back(calls);
+      donations.push_back(-1);
     }
     std::ranges::sort(t->locked, {}, [&](size_t i) { return t->externals[i].variable.impl()->id; });
     t->graph = std::make_shared<const ir::Graph>(tracer.finish(outputs));
@@ -269,6 +289,8 @@ class FunctionImpl {
       const size_t first = f.inputs.size() - t.externals.size();
       f.held.reserve(t.locked.size());  // before the first lock: nothing may throw while locks are taken
       f.guards.reserve(t.locked.size());
+      if (thread_state.host_calls > 0)
+        for (const size_t i : t.locked) t.externals[i].variable.impl()->check_not_held_here();
       for (const size_t i : t.locked) {
         VariableImpl& v = *t.externals[i].variable.impl();
         v.lock();
@@ -299,7 +321,8 @@ class FunctionImpl {
     FrameScope scope;
     Frame& f = scope.frame;
     for (const Tensor* a : arguments) f.inputs.push_back(concrete_ref(*a));
-    for (const Tracer::External& e : t.externals) f.inputs.push_back(concrete_ref(e.outer));
+    for (const Tracer::External& e : t.externals)  // the token never changes, and nobody locks it; other variables come with their locks
+      f.inputs.push_back(concrete_ref(is_host_token(e.variable) ? e.variable.impl()->value() : e.outer));
     {
       const Locks locks(t, f);
       t.executable->run(f.inputs, f.outputs);
@@ -369,6 +392,12 @@ void FlatCallable::call(std::span<const Tensor* const> arguments, std::vector<Te
 } catch (...) {
   rethrow_at(Location::of(where));
 }
+void FlatCallable::prepare(Where where) const try {
+  impl_of(impl_).prepare();
+} catch (...) {
+  rethrow_at(Location::of(where));
+}
+
 size_t FlatCallable::trace_count() const { return impl_of(impl_).trace_count(); }
 std::vector<Spec> FlatCallable::result_specs(const std::vector<Spec>& arguments) const { return impl_of(impl_).result_specs(arguments); }
 

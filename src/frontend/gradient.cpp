@@ -1,6 +1,7 @@
 #include "frontend/gradient.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <unordered_map>
 #include <unordered_set>
@@ -291,10 +292,8 @@ std::vector<Tensor> run_eager(const GradientPlan& plan, const std::vector<Tensor
   return results;
 }
 
-}  // namespace
-
-std::vector<Tensor> run_gradient(const GradientRequest& r) {
-  const std::vector<const TapeEntry*> entries = entries_between(r.entries, r.sources, r.targets);
+// Of entries that are ops and graphs: all of them become one graph.
+std::vector<Tensor> graph_gradients(const GradientRequest& r, std::span<const TapeEntry* const> entries) {
   Key key(r, entries);
   std::vector<Tensor> inputs, results;
   const auto bind = [&](const GradientPlan& plan) {
@@ -316,13 +315,125 @@ std::vector<Tensor> run_gradient(const GradientRequest& r) {
       if (fresh.graph) fresh.executable = active_engine().compile(*fresh.graph);
       plan = std::make_shared<const GradientPlan>(std::move(fresh));
       bind(*plan);
-      if (cache) cache->add(std::move(key), entries, plan);
+      if (cache && !(plan->graph && ir::calls_host(*plan->graph))) cache->add(std::move(key), entries, plan);
     }
     if (plan->graph) results = run_eager(*plan, inputs, r.location);
   }
   std::vector<Tensor> gradients;
   for (const int place : plan->places) gradients.push_back(place < 0 ? Tensor() : results[static_cast<size_t>(place)]);
   return gradients;
+}
+
+// --- entries that say themselves how gradients go back ------------------------------------------------------------------------------
+
+// They cannot be part of a graph. So the way back goes by turns: through the graph of the entries behind the last of them, through it, and
+// so on to the front.
+class WayBack {
+ public:
+  explicit WayBack(const GradientRequest& r) : request_(r) {
+    for (size_t i = 0; i < r.targets.size(); ++i) {
+      const bool is_given = !r.target_gradients.empty() && r.target_gradients[i].defined();
+      const Tensor& t = r.targets[i];
+      arrive(t, is_given ? r.target_gradients[i] : Tensor::ones(t.dims(), t.dtype()));
+    }
+    for (const Tensor& t : r.sources) reached_.insert(t.impl());
+  }
+
+  std::vector<Tensor> run(std::span<const TapeEntry* const> entries) {
+    for (const TapeEntry* e : entries)
+      for (const Tensor& t : e->outputs) reached_.insert(t.impl());
+    while (!entries.empty()) {
+      size_t first = entries.size();
+      while (first > 0 && !entries[first - 1]->backward) --first;
+      through_graph(entries.subspan(first));
+      if (first > 0) through_custom(*entries[--first]);
+      entries = entries.first(first);
+    }
+    std::vector<Tensor> results;
+    size_t at = 0;
+    for (const size_t count : request_.groups) {
+      Tensor& sum = results.emplace_back();
+      for (size_t k = 0; k < count; ++k, ++at)
+        if (const auto found = arrived_.find(request_.sources[at].impl()); found != arrived_.end()) sum = added(sum, found->second);
+    }
+    return results;
+  }
+
+ private:
+  Tensor added(const Tensor& a, const Tensor& b) const {
+    static const ir::OpDef& add = row("add");
+    return a.defined() ? call_final(add, std::array{a, b}, {}, request_.location).front() : b;
+  }
+  void arrive(const Tensor& at, const Tensor& gradient) {
+    Tensor& sum = arrived_[at.impl()];
+    sum = added(sum, gradient);
+  }
+  bool wants(const Tensor& t) const { return t.defined() && is_float(dtype_of(t)) && reached_.contains(t.impl()); }
+
+  void through_graph(std::span<const TapeEntry* const> entries) {
+    ImplSet made, listed;
+    std::vector<Tensor> targets, gradients, sources;
+    for (const TapeEntry* e : entries)
+      for (const Tensor& t : e->outputs) {
+        made.insert(t.impl());
+        const auto found = arrived_.find(t.impl());
+        if (found == arrived_.end()) continue;
+        targets.push_back(t);
+        gradients.push_back(found->second);
+      }
+    if (targets.empty()) return;
+    for (const TapeEntry* e : entries)
+      for (const Tensor& t : e->inputs)
+        if (wants(t) && !made.contains(t.impl()) && listed.insert(t.impl()).second) sources.push_back(t);
+    const size_t from_before = sources.size();
+    for (const Tensor& t : request_.sources)  // a source may lie on the way
+      if (made.contains(t.impl()) && listed.insert(t.impl()).second) sources.push_back(t);
+    const std::vector<size_t> groups(sources.size(), 1);
+    const std::vector<Tensor> found = graph_gradients({{}, targets, gradients, sources, groups, request_.location}, entries);
+    for (size_t i = 0; i < sources.size(); ++i) {
+      if (!found[i].defined()) continue;
+      if (i < from_before)
+        arrive(sources[i], found[i]);
+      else
+        arrived_[sources[i].impl()] = found[i];  // what had arrived there is part of it
+    }
+  }
+
+  void through_custom(const TapeEntry& e) {
+    if (std::ranges::none_of(e.outputs, [&](const Tensor& t) { return arrived_.contains(t.impl()); })) return;
+    std::vector<Tensor> gradients;
+    for (const Tensor& t : e.outputs) {
+      const auto found = arrived_.find(t.impl());
+      gradients.push_back(found != arrived_.end() ? found->second : Tensor::zeros(t.dims(), t.dtype()));
+    }
+    const std::vector<Tensor> found = (*e.backward)(gradients);
+    for (size_t i = 0; i < found.size(); ++i)
+      if (found[i].defined() && wants(e.inputs[i])) arrive(e.inputs[i], found[i]);
+  }
+
+  const GradientRequest& request_;
+  ImplSet reached_;                                           // from a source
+  std::unordered_map<const TensorImpl*, Tensor> arrived_;  // only looked up, never walked
+};
+
+}  // namespace
+
+std::vector<Tensor> run_graph(const ir::GraphRef& graph, std::span<const Tensor> inputs, Location where) {
+  if (Tracer* tracer = thread_state.tracer)
+    return TapeImpl::any_records() ? run_traced(*graph, inputs) : tracer->inlined(*graph, inputs, where);
+  std::vector<Tensor> results = run_compiled(*active_engine().compile(*graph), inputs);
+  if (TapeImpl::any_records()) TapeImpl::record_graph(graph, inputs, results, where);
+  return results;
+}
+
+std::vector<Tensor> run_gradient(const GradientRequest& r) {
+  std::vector<const TapeEntry*> entries = entries_between(r.entries, r.sources, r.targets);
+  if (std::ranges::none_of(entries, [](const TapeEntry* e) { return e->backward != nullptr; })) return graph_gradients(r, entries);
+  // Copies: what is called on the way may be recorded by the very tape whose entries these are.
+  std::vector<TapeEntry> own;
+  for (const TapeEntry* e : entries) own.push_back(*e);
+  for (size_t i = 0; i < own.size(); ++i) entries[i] = &own[i];
+  return WayBack(r).run(entries);
 }
 
 }  // namespace tandem::frontend

@@ -23,4 +23,7 @@ struct GradientRequest {
 // tapes that record hear of it.
 std::vector<Tensor> run_gradient(const GradientRequest& request);
 
+// The same for a graph on these tensors.
+std::vector<Tensor> run_graph(const ir::GraphRef& graph, std::span<const Tensor> inputs, Location where);
+
 }  // namespace tandem::frontend

@@ -57,7 +57,7 @@ Axis sliced(const Slice& s, const Dim& extent) {
 
 Axis picked(int64_t at, const Dim& extent, size_t axis) {
   if (extent.is_const() && (at < -extent.value() || at >= extent.value()))
-    user_error("index: index ", at, " is out of range for axis ", axis, " with size ", extent);
+    user_error(ErrorCode::OutOfRange, "index: index ", at, " is out of range for axis ", axis, " with size ", extent);
   Axis a;
   a.start = at < 0 ? extent + at : Dim(at);
   a.limit = a.start + 1;

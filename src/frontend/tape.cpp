@@ -117,6 +117,7 @@ bool TapeImpl::follows(std::span<const Tensor> inputs) const {
 }
 
 void TapeImpl::record(TapeEntry entry) {
+  if (!keeps_entries) return;
   for (const Tensor& t : entry.outputs)
     if (t.defined() && is_float(dtype_of(t))) followed_.insert(t.impl());  // no gradient flows through an integer
   entries_.push_back(std::move(entry));
@@ -126,14 +127,21 @@ void TapeImpl::record_op(const ir::OpDef& op, std::span<const Tensor> inputs, st
                          Location where) {
   for (TapeImpl* t = first(); t; t = t->outer_)
     if (t->is_recording() && t->follows(inputs))
-      t->record({&op, nullptr, attrs, {inputs.begin(), inputs.end()}, {outputs.begin(), outputs.end()}, where});
+      t->record({&op, nullptr, attrs, {inputs.begin(), inputs.end()}, {outputs.begin(), outputs.end()}, where, nullptr});
 }
 
 void TapeImpl::record_graph(const ir::GraphRef& graph, std::span<const Tensor> inputs, std::span<const Tensor> outputs, Location where) {
   for (TapeImpl* t = first(); t; t = t->outer_)
     if (t->is_recording() && t->follows(inputs))
-      t->record({nullptr, graph, {}, {inputs.begin(), inputs.end()}, {outputs.begin(), outputs.end()}, where});
+      t->record({nullptr, graph, {}, {inputs.begin(), inputs.end()}, {outputs.begin(), outputs.end()}, where, nullptr});
 }
+
+void TapeImpl::record_custom(const TapeEntry& entry) {
+  for (TapeImpl* t = first(); t; t = t->outer_)
+    if (t->is_recording() && t->follows(entry.inputs)) t->record(entry);
+}
+
+const Tensor& TapeImpl::first_value(const Variable& v) const { return variables_.at(v.impl()->id).front(); }
 
 // --- gradients -------------------------------------------------------------------------------------------------------------------
 
@@ -151,25 +159,31 @@ std::vector<Tensor> TapeImpl::flattened(std::span<const Source> sources, std::ve
   return flat;
 }
 
-std::vector<Tensor> TapeImpl::gradients(std::span<const Tensor> targets, std::span<const Source> sources, const GradientOptions& options,
-                                        Location where) {
+void TapeImpl::begin_gradient(std::span<const Tensor> targets) {
   if (used_ && !options_.persistent)
     user_error("gradient: this tape has already given its gradient",
                "\n  hint: ask for all gradients at once with gradients(), or make the tape with TapeOptions{.persistent = true}");
   for (const Tensor& t : targets)
     if (!is_float(dtype_of(t))) user_error("gradient: a target must be floating, this one is ", t.type_str());
-  check_gradients_given(targets, options.output_gradients);
   used_ = true;
   if (!options_.persistent) stop();
+}
 
+void TapeImpl::end_gradient() {
+  if (options_.persistent) return;
+  entries_.clear();
+  watched_.clear();
+  variables_.clear();
+}
+
+std::vector<Tensor> TapeImpl::gradients(std::span<const Tensor> targets, std::span<const Source> sources, const GradientOptions& options,
+                                        Location where) {
+  check_gradients_given(targets, options.output_gradients);
+  begin_gradient(targets);
   std::vector<size_t> counts;
   const std::vector<Tensor> wanted = flattened(sources, counts);
   const std::vector<Tensor> made = run_gradient({entries_, targets, options.output_gradients, wanted, counts, where});
-  if (!options_.persistent) {
-    entries_.clear();
-    watched_.clear();
-    variables_.clear();
-  }
+  end_gradient();
 
   std::vector<Tensor> gradients;
   for (size_t i = 0; i < sources.size(); ++i) {

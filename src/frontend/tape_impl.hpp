@@ -3,6 +3,7 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <unordered_map>
@@ -19,13 +20,18 @@ namespace tandem::frontend {
 
 class TensorImpl;
 
-// One op, or a whole graph: a compiled function that was called, or the gradient that another tape computed.
+// Gradients of an entry's outputs, all defined, to those of its inputs, of which each may be undefined.
+using Backward = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
+
+// One op, or a whole graph: a compiled function that was called, or the gradient that another tape computed; or something that says itself
+// how gradients go back through it.
 struct TapeEntry {
   const ir::OpDef* op = nullptr;
   ir::GraphRef graph;
   ir::Attrs attrs;
   std::vector<Tensor> inputs, outputs;  // an undefined output is not followed: state that a function assigned
   Location location;
+  std::shared_ptr<const Backward> backward = nullptr;  // instead of op and graph
 };
 
 // A thread's tapes are a list that only that thread walks and changes. The list owns them too: one that stops is marked, from whatever
@@ -42,23 +48,30 @@ class TapeImpl {
   std::vector<Tensor> gradients(std::span<const Tensor> targets, std::span<const Source> sources, const GradientOptions& options,
                                 Location where);
 
+  std::vector<Tensor> stacked_gradients(const Tensor& target, std::span<const Source> sources, const Tensor& stack, Location where);
+
   // For every tape of this thread that records in the present trace (or outside of any).
   static void record_op(const ir::OpDef& op, std::span<const Tensor> inputs, std::span<const Tensor> outputs, const ir::Attrs& attrs,
                         Location where);
   static void record_graph(const ir::GraphRef& graph, std::span<const Tensor> inputs, std::span<const Tensor> outputs, Location where);
+  static void record_custom(const TapeEntry& entry);
   static void watch_read(const Variable& v, const Tensor& value);
   static bool any_records();
   void stop();
   static void resume(const std::shared_ptr<TapeImpl>& tape);
   void reset();
   const std::vector<Variable>& watched_variables() const { return read_; }
+  const Tensor& first_value(const Variable& v) const;  // of one of them: what was read first
 
   int paused = 0;
+  bool keeps_entries = true;  // false: only hears which variables are read
 
  private:
   bool is_recording() const;
   bool follows(std::span<const Tensor> inputs) const;
   void record(TapeEntry entry);
+  void begin_gradient(std::span<const Tensor> targets);  // UserError when there can be none
+  void end_gradient();                                   // a tape that is not persistent forgets
   static TapeImpl* first();  // of this thread's list, after those that have stopped were taken out
   struct ListEnd;
   // The variables' watched values in place of the variables, and for each source how many there are.

@@ -1,6 +1,7 @@
 // What this thread is doing: the function that it traces, the tapes that record, and whose lines errors name. One place, so that an eager
 // op looks once.
 #pragma once
+#include <cstdint>
 #include <source_location>
 
 #include <tandem/error.hpp>
@@ -15,8 +16,18 @@ struct ThreadState {
   TapeImpl* tape = nullptr;  // the innermost that records; a list through TapeImpl::outer
   bool in_library = false;   // what is written in C++ with ops is at work, such as a layer: its lines say nothing to the user
   Location caller;           // then: the line of the user's that called it
+  uint32_t number = 0;       // of this thread, when somebody has asked
+  int host_calls = 0;        // how many calls of the host program this thread is inside of, one in the other
 };
 extern constinit thread_local ThreadState thread_state;
+
+uint32_t new_thread_number();
+// Never 0; no two threads that live at one time have the same.
+inline uint32_t thread_number() {
+  if (thread_state.number == 0) [[unlikely]]
+    thread_state.number = new_thread_number();
+  return thread_state.number;
+}
 
 // The line that nodes and errors name for something asked for at `own`.
 inline Location named_line(const Location& own) { return thread_state.in_library ? thread_state.caller : own; }

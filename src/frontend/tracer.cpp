@@ -19,6 +19,11 @@ constexpr int kDeepest = 200;
 
 }  // namespace
 
+uint32_t new_thread_number() {
+  static std::atomic<uint32_t> numbers{0};
+  return ++numbers;
+}
+
 const void* Tracer::External::key() const {
   return variable.defined() ? static_cast<const void*>(variable.impl().get()) : static_cast<const void*>(outer.impl());
 }

@@ -1,4 +1,5 @@
 #include "frontend/apply.hpp"
+#include "frontend/known_value.hpp"
 #include "frontend/memory.hpp"
 #include "frontend/tape_impl.hpp"
 #include "frontend/tracer.hpp"
@@ -31,6 +32,11 @@ VariableImpl::VariableImpl(std::string n, bool is_trainable, const Tensor& value
       trainable(is_trainable),
       value_(own(value)) {}
 
+void VariableImpl::fail_held() const {
+  user_error(ErrorCode::FailedPrecondition, "variable '", name, "': a host call asks for it, but the compiled function that makes the call assigns it and holds it until its end",
+             "\n  hint: give the value to the call as an operand, and assign what it returns");
+}
+
 void VariableImpl::store(const Tensor& value) {
   Tensor mine = own(value);
   std::lock_guard guard(*this);
@@ -50,12 +56,18 @@ using namespace frontend;
 
 namespace {
 
+// A variable belongs to no trace, so that its value is computed at once, whatever is being traced.
 Tensor initial_value(const Operand& initial, const VariableOptions& options) {
-  const Tensor t = tensor_of(initial, options.dtype);
-  if (t.is_traced())
-    user_error("Variable: the initial value is a traced tensor ", t.type_str(),
-               "\n  hint: make variables outside the function that is traced");
-  return t;
+  if (initial.kind() != Operand::Kind::Tensor || !initial.tensor().is_traced()) {
+    const EagerScope eager;
+    return tensor_of(initial, options.dtype);
+  }
+  const std::optional<Tensor> known = known_value(initial.tensor());
+  if (!known)
+    user_error(ErrorCode::FailedPrecondition, "Variable: the initial value is a traced tensor ", initial.tensor().type_str(),
+               "\n  hint: make variables outside the function that is traced, or of values that do not depend on its arguments");
+  const EagerScope eager;
+  return options.dtype ? cast_to(*known, *options.dtype, Location::of(initial.where())) : *known;
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <tandem/variable.hpp>
 
 #include "frontend/tensor_impl.hpp"
+#include "frontend/thread_state.hpp"
 
 namespace tandem::frontend {
 
@@ -21,14 +22,23 @@ class VariableImpl {
   const Shape shape;
   std::atomic<bool> trainable;
 
-  // A compiled call holds the lock for as long as it may write into the value's memory. A byte that waits, not a mutex: a step locks
-  // hundreds of these and nearly always finds them free.
+  // A compiled call holds the lock for as long as it may write into the value's memory. A word that waits, not a mutex: a step locks
+  // hundreds of these and nearly always finds them free. It is the number of the thread that holds it: a host call inside a step that
+  // asks for a variable of that step is a UserError, for it would wait for itself.
   void lock() {
-    while (locked_.exchange(true, std::memory_order_acquire)) locked_.wait(true, std::memory_order_relaxed);
+    uint32_t holder = 0;
+    while (!holder_.compare_exchange_weak(holder, thread_number(), std::memory_order_acquire, std::memory_order_relaxed)) {
+      if (holder == thread_number()) fail_held();
+      if (holder != 0) holder_.wait(holder, std::memory_order_relaxed);
+      holder = 0;
+    }
   }
   void unlock() {
-    locked_.store(false, std::memory_order_release);
-    locked_.notify_one();
+    holder_.store(0, std::memory_order_release);
+    holder_.notify_one();
+  }
+  void check_not_held_here() const {
+    if (holder_.load(std::memory_order_relaxed) == thread_number()) fail_held();
   }
   Tensor load() {
     std::lock_guard guard(*this);
@@ -40,7 +50,8 @@ class VariableImpl {
   Tensor& value() { return value_; }
 
  private:
-  std::atomic<bool> locked_{false};
+  [[noreturn]] void fail_held() const;
+  std::atomic<uint32_t> holder_{0};
   Tensor value_;
 };
 

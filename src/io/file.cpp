@@ -23,7 +23,7 @@ Bytes allocate_bytes(uint64_t count, const std::string& what) {
   try {
     return Bytes(count);
   } catch (const std::exception&) {  // bad_alloc or length_error
-    resource_error(what, ": no memory for ", count, " bytes");
+    resource_error(ErrorCode::ResourceExhausted, what, ": no memory for ", count, " bytes");
   }
 }
 
@@ -37,9 +37,9 @@ Bytes InputFile::read(uint64_t offset, uint64_t count) const {
     const ssize_t got = ::pread(file_.descriptor.get(), bytes.data() + done, std::min<uint64_t>(count - done, kPieceBytes),
                                 static_cast<off_t>(offset + done));
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) resource_error("cannot read ", path_.string(), ": ", reason(errno));
+    if (got < 0) resource_error(code_of_errno(errno), "cannot read ", path_.string(), ": ", reason(errno));
     if (got == 0)
-      resource_error("cannot read ", path_.string(), ": it became shorter while it was read, ", offset + done, " of ", file_.bytes,
+      resource_error(ErrorCode::DataLoss, "cannot read ", path_.string(), ": it became shorter while it was read, ", offset + done, " of ", file_.bytes,
                      " bytes");
     done += static_cast<uint64_t>(got);
   }

@@ -12,6 +12,7 @@
 
 #include "base/half.hpp"
 #include "ir/graph.hpp"
+#include "ir/op.hpp"
 
 namespace tandem::ir {
 namespace {
@@ -129,6 +130,7 @@ size_t hash_one(DType x) { return static_cast<size_t>(x); }
 size_t hash_one(const std::string& x) { return std::hash<std::string>{}(x); }
 size_t hash_one(const Dim& x) { return x.hash(); }
 size_t hash_one(const GraphRef& x) { return x ? hash(*x) : 0; }
+size_t hash_one(const HostFunctionRef& x) { return x ? static_cast<size_t>(x->number()) : 0; }
 size_t hash_one(const Literal& x) {
   size_t h = hash_combine(static_cast<size_t>(x.dtype), std::hash<std::string_view>{}(view(bytes_of(x))));
   for (int64_t extent : x.shape) h = hash_combine(h, static_cast<size_t>(extent));
@@ -161,6 +163,7 @@ struct AttrText {
   std::string operator()(const Dims& x) const { return tandem::str(x); }
   std::string operator()(const Graphs& x) const { return list_text(x, graph_text); }
   std::string operator()(const Literal& x) const { return str(x); }
+  std::string operator()(const HostFunctionRef& x) const { return x ? cat("function ", x->name(), " #", x->number()) : "function"; }
 };
 
 constexpr size_t kLongestNumberList = 16;

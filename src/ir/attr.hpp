@@ -16,6 +16,8 @@ namespace tandem::ir {
 
 class Graph;
 using GraphRef = std::shared_ptr<const Graph>;
+class HostFunction;  // ir/op.hpp
+using HostFunctionRef = std::shared_ptr<const HostFunction>;
 
 // A constant tensor: bytes in row-major order.
 struct Literal {
@@ -38,10 +40,10 @@ using Ints = std::vector<int64_t>;
 using Floats = std::vector<double>;
 using Graphs = std::vector<GraphRef>;
 // monostate is "none": an optional attribute that was not given.
-using Attr = std::variant<std::monostate, bool, int64_t, double, std::string, DType, Ints, Floats, Dims, Graphs, Literal>;
+using Attr = std::variant<std::monostate, bool, int64_t, double, std::string, DType, Ints, Floats, Dims, Graphs, Literal, HostFunctionRef>;
 
 std::string str(const Literal& v);                             // "float32[2]{1,2.5}": exact; long ones as hexadecimal bytes
-std::string str(const Attr& a);                                // exact, but for graphs, which show their name and size only
+std::string str(const Attr& a);                                // exact, but for graphs and functions, which show their names only
 std::string quoted(std::string_view text, char quote = '\'');  // with escapes, as in graph text
 bool equal(const Attr& a, const Attr& b);                      // numbers by their bits: NaN equals itself, 0 and -0 differ
 size_t hash(const Attr& a);

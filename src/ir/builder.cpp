@@ -85,7 +85,7 @@ std::vector<Value> Builder::node(const OpDef& op, std::span<const Value> in, con
   if (is_input) graph_.inputs.push_back(results.front());
   return results;
 } catch (const UserError& e) {
-  throw UserError(with_location(e.what(), location));
+  throw UserError(with_location(e.what(), location), e.code());
 }
 
 std::vector<Value> Builder::nodes(std::string_view op, std::span<const Value> in, const Attrs& attrs) {
@@ -93,7 +93,7 @@ std::vector<Value> Builder::nodes(std::string_view op, std::span<const Value> in
   try {
     row = &table_.at(op);
   } catch (const UserError& e) {
-    throw UserError(with_location(e.what(), location));
+    throw UserError(with_location(e.what(), location), e.code());
   }
   return node(*row, in, attrs);
 }

@@ -306,9 +306,10 @@ Attr Cursor::value(AttrKind kind) {
     case AttrKind::Floats: return is_list() ? list<double>([&] { return number(); }) : Floats{number()};
     case AttrKind::Shape: return is_list() ? dims() : Dims{Dim(integer())};
     case AttrKind::Literal: return literal();
-    case AttrKind::Graphs: break;
+    case AttrKind::Graphs: fail("graphs cannot be written here");
+    case AttrKind::Function: break;
   }
-  fail("graphs cannot be written here");
+  fail("functions of the host program cannot be written as text");
 }
 
 std::string line_and_column(std::string_view text, size_t position) {

@@ -64,4 +64,13 @@ size_t hash(const Graph& g) {
   return h;
 }
 
+bool calls_host(const Graph& g) {
+  const auto is_call = [](const Attrs::Entry& e) {
+    if (const auto* graphs = std::get_if<Graphs>(&e.value))
+      return std::ranges::any_of(*graphs, [](const GraphRef& inner) { return calls_host(*inner); });
+    return std::holds_alternative<HostFunctionRef>(e.value);
+  };
+  return std::ranges::any_of(g.nodes, [&](const Node& n) { return std::ranges::any_of(n.attrs.entries(), is_call); });
+}
+
 }  // namespace tandem::ir

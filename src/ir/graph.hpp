@@ -45,5 +45,6 @@ class Graph {
 
 bool operator==(const Graph& a, const Graph& b);  // structure; locations and names do not count
 size_t hash(const Graph& g);
+bool calls_host(const Graph& g);  // here or in a sub-graph: a cache that keeps it keeps functions of the host program alive
 
 }  // namespace tandem::ir

@@ -2,12 +2,22 @@
 #include "ir/op.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <numeric>
 #include <utility>
 
 #include "base/names.hpp"
 
 namespace tandem::ir {
+
+HostFunction::HostFunction(std::string name, Call call)
+    : number_([] {
+        static std::atomic<uint64_t> numbers{0};
+        return ++numbers;
+      }()),
+      name_(std::move(name)),
+      call_(std::move(call)) {}
+
 namespace {
 
 // --- near names ------------------------------------------------------------------------------------------------------------
@@ -68,6 +78,10 @@ Attr as_kind(AttrKind kind, const Attr& v) {
     case AttrKind::Literal: {
       const auto* l = std::get_if<Literal>(&v);
       return l && l->bytes && l->bytes->size() == byte_size(l->shape, l->dtype) ? v : Attr{};
+    }
+    case AttrKind::Function: {
+      const auto* f = std::get_if<HostFunctionRef>(&v);
+      return f && *f ? v : Attr{};
     }
   }
   return {};

@@ -341,7 +341,7 @@ ir::Attrs attributes_from(const KerasOp& op, const Config& config) {
   try {
     return ir::complete_attrs(row, attrs);
   } catch (const UserError& e) {
-    throw UserError(cat(op.class_name, ": ", e.what()));
+    throw UserError(cat(op.class_name, ": ", e.what()), e.code());
   }
 }
 

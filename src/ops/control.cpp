@@ -1,4 +1,4 @@
-// Control flow: rows whose sub-graphs the executor runs. Sub-graphs are closed: all that they read comes in through their inputs, so
+// Control flow: rows whose sub-graphs the executor runs, and calls of the host program. Sub-graphs are closed: all that they read comes in through their inputs, so
 // they can be moved, differentiated and compiled on their own.
 #include "ops/control.hpp"
 
@@ -102,6 +102,30 @@ std::vector<TensorType> infer_scan(const OpCall& call) {
   return out;
 }
 
+// --- calls of the host program ----------------------------------------------------------------------------------------------
+
+std::vector<TensorType> infer_host_call(const OpCall& call) {
+  if (call.in.empty() || !(call.in[0] == TensorType{DType::U8, {}})) call.fail("operand 0 must be the token, a uint8[]");
+  const Ints &dtypes = call.attrs.get<Ints>("dtypes"), &ranks = call.attrs.get<Ints>("ranks");
+  const Dims& dims = call.attrs.get<Dims>("dims");
+  if (dtypes.size() != ranks.size()) call.fail(dtypes.size(), " element types for ", ranks.size(), " ranks");
+  std::vector<TensorType> out{call.in[0]};
+  size_t at = 0;
+  for (size_t i = 0; i < dtypes.size(); ++i) {
+    if (dtypes[i] < 0 || dtypes[i] >= kDTypeCount) call.fail("there is no element type ", dtypes[i]);
+    const auto end = at + static_cast<size_t>(ranks[i]);
+    if (ranks[i] < 0 || end > dims.size()) call.fail("result ", i, " has ", ranks[i], " axes, ", dims.size() - at, " extents are left");
+    out.push_back({static_cast<DType>(dtypes[i]), Dims(dims.begin() + static_cast<ptrdiff_t>(at), dims.begin() + static_cast<ptrdiff_t>(end))});
+    at = end;
+  }
+  return out;
+}
+
+void evaluate_host_call(const HostCall& c) {
+  *c.out[0].as<uint8_t>() = 0;
+  (*c.attrs.get<HostFunctionRef>("function"))(c.in.subspan(1), c.out.subspan(1));
+}
+
 // --- equal computations in two graphs --------------------------------------------------------------------------------------
 
 // Gives equal computations over the inputs (which count by position) equal numbers, also across graphs.
@@ -199,6 +223,13 @@ Rows control_rows() {
               "then constants. The body gives the next carries, then outputs that are stacked; with `reverse` the last slice comes first.",
        .traits = kStructural,
        .infer = infer_scan},
+      {.name = "host_call",
+       .sig = "(operands: own...; function: function, dtypes: ints, ranks: ints, dims: shape) -> custom",
+       .doc = "Calls a function of the host program. The first operand and the first result are a token: calls happen in the order in which "
+              "the token goes through them, and as long as the last one is an output, all of them happen.",
+       .traits = kZeroGradient,
+       .infer = infer_host_call,
+       .evaluate = evaluate_host_call},
   };
 }
 

@@ -1,4 +1,5 @@
-// What graphs are made of whatever they compute: inputs, constants, names for values, and functions with a gradient of their own.
+// What graphs are made of whatever they compute: inputs, constants, names for values, functions with a gradient of their own, and
+// functions that are computed again.
 #include "ops/elementwise.hpp"
 #include "ops/table.hpp"
 
@@ -55,6 +56,24 @@ std::vector<Expr> custom_gradient_vjp(const GradCall& c) {
   return grads;
 }
 
+// --- remat and barrier -------------------------------------------------------------------------------------------------------
+
+std::vector<TensorType> infer_remat(const OpCall& call) {
+  const Graph& body = one_graph(call, "body");
+  check_inputs(call, "body", body, call.in);
+  return body.output_types();
+}
+
+std::vector<Expr> decompose_remat(Builder& b, const OpCall& call, std::span<const Expr> in) {
+  return exprs(b, inline_graph(b, one_graph(call, "body"), values(in)));
+}
+
+std::vector<Expr> barrier_vjp(const GradCall& c) {
+  std::vector<Expr> grads;
+  for (size_t i = 0; i < c.in.size(); ++i) grads.push_back(c.needed[i] && c.grads[i] ? c.grads[i] : Expr());
+  return grads;
+}
+
 // --- fused -----------------------------------------------------------------------------------------------------------------
 
 std::vector<TensorType> infer_fused(const OpCall& call) {
@@ -97,6 +116,18 @@ Rows structural_rows() {
        .infer = infer_custom_gradient,
        .decompose = decompose_custom_gradient,
        .vjp = custom_gradient_vjp},
+      {.name = "remat",
+       .sig = "(xs: own...; body: graphs) -> custom",
+       .doc = "Calls the graph `body`. Its gradient computes it again from the operands, so that nothing inside is kept until then.",
+       .infer = infer_remat,
+       .decompose = decompose_remat},
+      {.name = "barrier",
+       .sig = "(xs: own...) -> custom",
+       .doc = "The operands themselves, none of them before all are there. What is computed from them is not taken for the same as what is "
+              "computed from the operands.",
+       .traits = kStructural,
+       .infer = [](const OpCall& c) { return std::vector<TensorType>(c.in.begin(), c.in.end()); },
+       .vjp = barrier_vjp},
       {.name = "fused",
        .sig = "(xs: own...; body: graphs, form: string) -> custom",
        .doc = "The nodes of the graph `body` as one kernel; `form` says how they go together (map, reduce, row or end). Made by fusion.",

@@ -10,7 +10,7 @@ namespace tandem::ops {
 ir::OpTable& table();
 
 using Rows = std::vector<ir::OpDef>;
-Rows structural_rows();     // input constant identity stop_gradient custom_gradient
+Rows structural_rows();     // input constant identity stop_gradient custom_gradient remat barrier
 Rows arithmetic_rows();     // add subtract multiply divide … clip
 Rows compare_rows();        // comparisons, logic, bits, where, is_nan …
 Rows math_rows();           // exponential, trigonometric, hyperbolic, rounding
@@ -35,6 +35,6 @@ Rows recurrent_rows();      // lstm gru and their gradients
 Rows random_rows();         // counter-based random numbers
 Rows linalg_rows();         // cholesky qr lu svd eigh solve …
 Rows fft_rows();            // fft rfft …
-Rows control_rows();        // branch while scan
+Rows control_rows();        // branch while scan host_call
 
 }  // namespace tandem::ops

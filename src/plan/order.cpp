@@ -65,7 +65,8 @@ class Orderer {
   }
 
   Value storage(Value v) const {
-    while (is_view_[static_cast<size_t>(v.node)]) v = g_.node(v).inputs[0];
+    // A barrier gives each of its operands, any other view its first.
+    while (is_view_[static_cast<size_t>(v.node)]) v = g_.node(v).inputs[static_cast<size_t>(v.out)];
     return v;
   }
 

@@ -38,7 +38,7 @@ class Planner {
   Plan run() {
     plan_.bindings = request_.bindings;
     survey();
-    const auto is_view = [&](const Node& n) { return n.op->has(ir::kView) || movement(n).has_value(); };
+    const auto is_view = [&](const Node& n) { return n.op->has(ir::kView) || n.op->name == "barrier" || movement(n).has_value(); };
     for (int32_t n : order({graph_, request_.donations, [&](Value v) { return bytes_of(v); }, is_view})) lower(n);
     finish_outputs();
     donate();
@@ -138,6 +138,7 @@ class Planner {
     if (n.op->name == "input") return lower_input(v);
     if (n.op->name == "constant") return lower_constant(n, v);
     if (n.op->has(ir::kView)) return lower_view(n, v);
+    if (n.op->name == "barrier") return lower_barrier(n, index);
     if (lower_movement(n, v)) return;
     if (n.op->name == "branch") return lower_branch(n, index);
     if (n.op->name == "while") return lower_while(n, index);
@@ -173,6 +174,15 @@ class Planner {
     }
     const Value source = dense(n.inputs[0]);
     storage_of_[v] = storage_of_.at(source);
+  }
+
+  // It only says what comes first, and that was settled by the order.
+  void lower_barrier(const Node& n, int32_t index) {
+    for (size_t i = 0; i < n.inputs.size(); ++i) {
+      const Value v{index, static_cast<int32_t>(i)};
+      storage_of_[v] = storage_of_.at(n.inputs[i]);
+      if (const auto it = views_.find(n.inputs[i]); it != views_.end()) views_[v] = it->second;
+    }
   }
 
   // A transpose, broadcast or slice is its operand's bytes, walked in other steps. Who cannot walk so asks for a dense copy.

@@ -16,7 +16,7 @@ bool cuts(const OpDef& op) { return op.has(kZeroGradient) || op.name == "stop_gr
 
 [[noreturn]] void no_gradient(const Node& node) {
   const std::string where = node.location.str();
-  user_error(node.op->name, ": has no gradient", where.empty() ? "" : "\n  at " + where,
+  user_error(ErrorCode::Unimplemented, node.op->name, ": has no gradient", where.empty() ? "" : "\n  at " + where,
              "\n  hint: put stop_gradient in front of it when none is meant to flow");
 }
 
@@ -50,6 +50,20 @@ InputGrads decomposed_gradients(const NodeGrad& n) {
   return grads;
 }
 
+// The decomposition is made again behind a barrier, so that nobody takes it for the first one. The cotangents wait there too: it does not
+// begin before the way back has come so far.
+InputGrads recomputed_gradients(NodeGrad n) {
+  std::vector<Value> operands = n.node.inputs;
+  for (Value g : n.output_grads)
+    if (g) operands.push_back(g);
+  const std::vector<Value> behind = n.builder.nodes("barrier", operands);
+  size_t at = 0;
+  for (Value& v : n.node.inputs) v = behind[at++];
+  for (Value& g : n.output_grads)
+    if (g) g = behind[at++];
+  return decomposed_gradients(n);
+}
+
 InputGrads vjp_gradients(const NodeGrad& n) {
   GradCall call{.builder = n.builder,
                 .node = n.node,
@@ -72,6 +86,7 @@ InputGrads rule_of(const NodeGrad& n) {
   if (op.has(kNotDifferentiable)) no_gradient(n.node);
   if (op.vjp) return vjp_gradients(n);
   if (op.body) return body_gradients(n);
+  if (op.name == "remat") return recomputed_gradients(n);
   if (op.decompose) return decomposed_gradients(n);
   if (op.name == "branch") return branch_gradients(n);
   if (op.name == "scan") return scan_gradients(n);

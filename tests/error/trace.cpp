@@ -196,16 +196,34 @@ TEST(ControlErrors, AConditionThatAssigns) {
                                   "\n  hint: only the body may assign");
 }
 
+// Looks at the gradient of f at once, and asks for it later, of a compiled function.
+template <class F> void gradient_of(F& f) {
+  Tape tape;
+  const Tensor x = row();
+  tape.watch(x);
+  tape.gradient(f(x), x);
+}
+
 TEST(ControlErrors, ACustomGradientOfTheWrongShape) {
   const int line = __LINE__ + 1;
-  auto two = custom_gradient([](Tensor x) { return x * 2; }, [](Tensor, Tensor, Tensor g) { return std::vector<Tensor>{g, g}; });
-  EXPECT_USER_ERROR(two(row()), "custom_gradient: backward gives 2 gradients for 1 inputs\n  at trace.cpp:" + std::to_string(line));
+  auto two = custom_gradient([](Tensor x) { return std::pair(x * 2, [](Tensor g) { return std::vector<Tensor>{g, g}; }); });
+  const std::string count = "custom_gradient: backward gives 2 gradients for 1 inputs\n  at trace.cpp:" + std::to_string(line);
+  EXPECT_USER_ERROR(gradient_of(two), count);
+  Function compiled([&](Tensor x) { return two(x); });
+  EXPECT_USER_ERROR(compiled(row()), count);
   const int flat_line = __LINE__ + 1;
-  auto flat = custom_gradient([](Tensor x) { return x * 2; }, [](Tensor, Tensor, Tensor g) { return sum(g); });
-  EXPECT_USER_ERROR(
-      flat(row()),
-      "custom_gradient: the backward graph gives float32[] as the gradient of operand 0, which is float32[3]\n  at trace.cpp:" +
-          std::to_string(flat_line));
+  auto flat = custom_gradient([](Tensor x) { return std::pair(x * 2, [](Tensor g) { return sum(g); }); });
+  EXPECT_USER_ERROR(gradient_of(flat), "custom_gradient: the gradient of input 0 is float32[], the input is float32[3]\n  at trace.cpp:" +
+                                           std::to_string(flat_line));
+}
+
+TEST(ControlErrors, ACustomGradientThatForgetsAVariable) {
+  const Variable w(2.f, {.name = "w"});
+  auto f = custom_gradient([&](Tensor x) { return std::pair(x * w, [](Tensor g) { return g; }); });
+  EXPECT_USER_ERROR(gradient_of(f),
+                    "custom_gradient: backward gives 1 gradients for 1 inputs and 1 variables ('w')\n  at trace.cpp:" +
+                        std::to_string(__LINE__ - 3) +
+                        "\n  hint: the function reads these trainable variables; give a gradient for each behind those of the inputs");
 }
 
 TEST(ControlErrors, NothingToSwitchTo) {

@@ -216,24 +216,6 @@ TEST(Map, StacksResults) {
   check(body, Tensor::of({{1.f, 2.f}, {3.f, 4.f}}), {5, 25}, {2, 4, 6, 8});
 }
 
-TEST(CustomGradient, ReplacesTheGradient) {
-  auto doubled = custom_gradient([](Tensor x) { return x * x; }, [](Tensor x, Tensor y, Tensor g) { return g * 100 + x + y * 0; });
-  const auto body = [&](Tensor x) { return doubled(x); };
-  check(body, Tensor::of({2.f, 3.f}), {4, 9}, {102, 103});
-}
-
-TEST(CustomGradient, MayUseTensorsAndVariablesFromOutside) {
-  const Variable w(5.0f);
-  const Tensor c = Tensor::scalar(2.f);
-  auto f = custom_gradient([&](Tensor x, Tensor y) { return std::tuple(x * w, y + c); },
-                           [&](Tensor, Tensor, Tensor, Tensor, Tensor ga, Tensor gb) { return std::tuple(ga * c, gb * w); });
-  const auto body = [&](Tensor x) {
-    const auto [a, b] = f(x, x);
-    return a + b;
-  };
-  check(body, Tensor::scalar(3.f), {20}, {7});
-}
-
 TEST(Control, TapesInsideABodyAreItsOwn) {
   // Newton's method: the gradient is taken inside the loop.
   const auto body = [](Tensor x) {

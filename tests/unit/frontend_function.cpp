@@ -6,6 +6,18 @@
 namespace tandem {
 namespace {
 
+TEST(Function, PrepareTracesBeforeTheFirstCall) {
+  const Function<Tensor(Tensor)> f([](const Tensor& x) { return x * 2.f; }, {{DType::F32, {Dim::symbol("b")}}});
+  f.flat().prepare();
+  EXPECT_EQ(f.trace_count(), 1u);
+  EXPECT_EQ(floats(f(Tensor::of({1.f, 2.f}))), (std::vector<float>{2, 4}));
+  f.flat().prepare();
+  EXPECT_EQ(f.trace_count(), 1u);
+  const Function<Tensor(Tensor)> open([](const Tensor& x) { return x * 2.f; });
+  EXPECT_EQ(error_of([&] { open.flat().prepare(std::source_location()); }),
+            "function: prepare: the function has no specs, so each call's arguments decide its types");
+}
+
 TEST(Function, GivesWhatTheCallableGives) {
   int runs = 0;
   Function f([&](Tensor x, Tensor y) {

@@ -6,8 +6,8 @@
 #include <tandem/nn/layers.hpp>
 #include <tandem/nn/training.hpp>
 #include <tandem/ops.hpp>
+#include <tandem/train.hpp>
 
-#include "nn/training/batches.hpp"
 #include "nn_training_support.hpp"
 #include "temporary_folder.hpp"
 
@@ -215,8 +215,8 @@ TEST(Steps, Mistakes) {
 // Shuffled rows lie in a buffer that is used again, unless somebody holds the batch or something that lies in its memory.
 TEST(Steps, ABatchThatIsHeldIsNotWrittenOver) {
   const Data d;
-  for (const Order order : {Order::Shuffled, Order::AsItIs}) {
-    const auto batches = batches_of(ArraySlice{{d.x, d.y}, 0, 60}, 25, order, 7);
+  for (const train::Order order : {train::Order::Shuffled, train::Order::AsItIs}) {
+    const auto batches = train::batches_of(train::ArraySlice{{d.x, d.y}, 0, 60}, 25, order, 7);
     batches->begin();
     std::vector<Tensor> held;
     std::vector<std::vector<float>> then;

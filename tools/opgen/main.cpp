@@ -22,9 +22,9 @@ using ir::Signature;
 
 // --- what is generated, and how it looks in C++ --------------------------------------------------------------------------------------
 
-// Control flow, custom gradients and constants have functions of their own, written by hand.
+// Control flow, custom gradients, host calls and constants have functions of their own, written by hand.
 bool is_generated(const OpDef& op) {
-  const auto is_inner = [](const Signature::Attribute& a) { return a.kind == AttrKind::Graphs || a.kind == AttrKind::Literal; };
+  const auto is_inner = [](const Signature::Attribute& a) { return a.kind >= AttrKind::Graphs; };
   return !op.has(ir::kStructural) && std::ranges::none_of(op.signature.attributes, is_inner);
 }
 

@@ -61,9 +61,9 @@ template <class Call> auto reading(const std::filesystem::path& path, const char
   try {
     return call();
   } catch (const UserError& e) {
-    throw UserError(named(e.what()));
+    throw UserError(named(e.what()), e.code());
   } catch (const ResourceError& e) {
-    throw ResourceError(named(e.what()));
+    throw ResourceError(named(e.what()), e.code());
   } catch (const nlohmann::json::exception& e) {
     throw UserError(named(e.what()));
   }

@@ -1,18 +1,17 @@
-// TrainingLoop: batches into compiled steps.
+// TrainingLoop: a model's steps on the loop that any step runs on.
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
 #include <tandem/nn/training.hpp>
 #include <tandem/ops.hpp>
+#include <tandem/train.hpp>
 
 #include "base/names.hpp"
 #include "base/text.hpp"
 #include "frontend/apply.hpp"
 #include "frontend/tensor_impl.hpp"
 #include "nn/network.hpp"
-#include "nn/training/batches.hpp"
 #include "nn/training/interrupt.hpp"
 #include "nn/training/training.hpp"
 #include "ops/classes.hpp"
@@ -20,7 +19,8 @@
 namespace tandem::nn {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using train::Batches;
+using train::StepLoop;
 
 const char* name_of(Run::Kind kind) { return kind == Run::Kind::Train ? "fit" : kind == Run::Kind::Test ? "evaluate" : "predict"; }
 
@@ -87,7 +87,7 @@ int64_t rows_of(Run::Kind kind, const std::vector<std::pair<std::string, Tensor>
   return *rows;
 }
 
-// A dataset's position is bytes, and JSON holds text.
+// A position is bytes, and JSON holds text.
 std::string to_hex(const std::string& bytes) {
   std::string text;
   for (const char c : bytes)
@@ -167,15 +167,12 @@ struct TrainingLoop::Impl {
   Model model;
   Run::Kind kind;
   FitOptions options;
-  std::unique_ptr<Batches> batches;
   Training& training;
   Training::Parts parts = {};
   std::vector<std::string> target_names = {};  // as messages name them: y, y[1], component 2
   const Training::Compiled* step = nullptr;
-  std::vector<Tensor> results = {};
+  std::optional<StepLoop> loop = {};
   Collected collected = {};
-  int64_t done = 0, walked = 0;        // steps of this epoch, and of this walk over the data
-  bool ended = true, walking = false;  // the epoch; whether there is more of the walk
 
   Impl(const Model& m, Run::Kind k, const FitOptions& o)
       : model(m), kind(k), options(o), training(k == Run::Kind::Predict ? training_of(m) : compiled_training(m)) {
@@ -186,19 +183,25 @@ struct TrainingLoop::Impl {
     return (kind == Run::Kind::Train && training.options.train_step) || (kind == Run::Kind::Test && training.options.test_step);
   }
 
-  void find_step() {
+  void run_over(std::unique_ptr<Batches> batches) {
     parts.classes = class_weights(kind, options.class_weight, output_names(model, parts.targets));
     const bool weighted = std::ranges::any_of(parts.weights, [](const auto& w) { return w.has_value(); });
     if (!parts.classes.empty() && weighted) user_error(name_of(kind), ": class_weight and sample_weight cannot both be given");
     step = &training.step(model, kind, batches->specs(), parts);
+    train::LoopOptions how{.name = name_of(kind), .steps_per_epoch = options.steps_per_epoch, .stops = interrupted};
+    how.before = [this](const Batches& b) { check_targets(b); };
+    if (kind == Run::Kind::Predict)
+      how.after = [this](const std::vector<Tensor>& results) { collected.append(results, loop->batches().rows()); };
+    loop.emplace(step->function, std::move(batches), std::move(how));
   }
 
   // Before the step, so that a batch that is refused changes nothing. Costs one look at each label.
-  void check_targets() const {
+  void check_targets(const Batches& batches) const {
     for (size_t i = 0; i < step->classes.size(); ++i)
-      if (const std::optional<ClassTargets>& c = step->classes[i]) check_target(*batches->batch()[parts.inputs + i], i, *c);
+      if (const std::optional<ClassTargets>& c = step->classes[i]) check_target(batches, parts.inputs + i, i, *c);
   }
-  void check_target(const Tensor& target, size_t output, const ClassTargets& expected) const {
+  void check_target(const Batches& batches, size_t component, size_t output, const ClassTargets& expected) const {
+    const Tensor& target = *batches.batch()[component];
     const Shape shape = target.shape();
     const int64_t rows = shape[0];
     const bool is_dense = frontend::concrete_ref(target)->layout.is_dense();
@@ -209,13 +212,13 @@ struct TrainingLoop::Impl {
     for (int64_t r = 0; r < (is_dense ? 1 : rows); ++r) {
       const std::byte* labels = data + r * step_bytes;
       const int64_t bad = tandem::ops::first_non_class(labels, target.dtype(), count, expected.classes, expected.ignored);
-      if (bad < count) refuse(labels, target, is_dense ? bad : r * count + bad, bad, output, expected);
+      if (bad < count) refuse(batches, labels, target, is_dense ? bad : r * count + bad, bad, output, expected);
     }
   }
-  [[noreturn]] void refuse(const void* labels, const Tensor& target, int64_t at, int64_t in_labels, size_t output,
+  [[noreturn]] void refuse(const Batches& batches, const void* labels, const Tensor& target, int64_t at, int64_t in_labels, size_t output,
                            const ClassTargets& expected) const {
     Shape position = tandem::ops::position_of(target.shape(), at);
-    const std::string place = batches->place(position[0]);
+    const std::string place = batches.place(position[0]);
     std::string inside;
     if (element_count(target.shape()) > target.shape()[0]) {
       for (size_t k = 1; k < position.size(); ++k) inside += cat(k == 1 ? " at [" : ",", position[k]);
@@ -234,48 +237,6 @@ struct TrainingLoop::Impl {
       return "\n  hint: more than two classes go with sparse_categorical_crossentropy and a unit for each in the last layer";
     if (label == cat("class ", expected.classes)) return "\n  hint: classes are counted from 0";
     return "\n  hint: the last layer needs a unit for each class";
-  }
-
-  void begin_walk() {
-    batches->begin();
-    walking = true;
-    walked = 0;
-  }
-  int64_t run(int64_t steps, double seconds);
-  std::optional<int64_t> steps() const { return options.steps_per_epoch ? options.steps_per_epoch : batches->steps(); }
-
-  bool take_step() {
-    if (walking && !batches->next()) {
-      walking = false;
-      if (done == 0 && walked > 0) {  // the epoch before used up the data without knowing
-        begin_walk();
-        walking = batches->next();
-      }
-    }
-    if (!walking) {
-      if (done == 0) user_error(name_of(kind), ": there is no data, the dataset gave no batch");
-      end_of_data();
-      return false;
-    }
-    check_targets();
-    step->function.call(batches->batch(), results, std::source_location::current());
-    if (kind == Run::Kind::Predict) collected.append(results, batches->rows());
-    ++done;
-    ++walked;
-    if (const auto all = batches->steps(); all && walked >= *all) walking = false;
-    if (options.steps_per_epoch && done >= *options.steps_per_epoch)
-      ended = true;
-    else if (!walking)
-      end_of_data();
-    return true;
-  }
-  void end_of_data() {
-    ended = true;
-    if (!options.steps_per_epoch) return;
-    const char* hint =
-        batches->rows() ? "arrays are walked over once an epoch; steps_per_epoch is for less" : "repeat() makes a dataset go on";
-    std::fprintf(stderr, "%s: the data ended after %lld of %lld steps\n  hint: %s\n", name_of(kind), static_cast<long long>(done),
-                 static_cast<long long>(*options.steps_per_epoch), hint);
   }
 };
 
@@ -302,7 +263,7 @@ std::unique_ptr<TrainingLoop::Impl> TrainingLoop::loop_over(const Model& model, 
     add_weights(kind, options.sample_weight, output_names(model, y.size()), i.parts.weights, arrays);
   }
   const int64_t rows = rows_of(kind, arrays);
-  ArraySlice slice{{}, 0, rows};
+  train::ArraySlice slice{{}, 0, rows};
   for (const auto& [what, t] : arrays) slice.arrays.push_back(t);
   if (options.validation_split != 0) {
     if (!(options.validation_split > 0 && options.validation_split < 1))
@@ -315,8 +276,8 @@ std::unique_ptr<TrainingLoop::Impl> TrainingLoop::loop_over(const Model& model, 
   }
   const bool shuffled = kind == Run::Kind::Train && options.shuffle;
   constexpr int64_t kBatchSize = 32;
-  i.batches = batches_of(slice, options.batch_size.value_or(kBatchSize), shuffled ? Order::Shuffled : Order::AsItIs, options.seed);
-  i.find_step();
+  i.run_over(train::batches_of(slice, options.batch_size.value_or(kBatchSize), shuffled ? train::Order::Shuffled : train::Order::AsItIs,
+                               options.seed));
   return impl;
 }
 
@@ -333,11 +294,9 @@ std::unique_ptr<TrainingLoop::Impl> TrainingLoop::loop_over(const Model& model, 
   if (options.sample_weight.given()) arrays_only("sample_weight", "weights are further components of the elements, behind the targets");
   if (options.validation_split != 0) arrays_only("validation_split", "take() and skip(), and validation_data");
   i.parts.inputs = inputs;
-  if (kind == Run::Kind::Predict) {
-    i.batches = batches_of(dataset, inputs);
-  } else {
-    i.batches = batches_of(dataset, 0);
-    const size_t count = i.batches->specs().size();
+  auto batches = train::batches_of(dataset, kind == Run::Kind::Predict ? inputs : 0);
+  if (kind != Run::Kind::Predict) {
+    const size_t count = batches->specs().size();
     const size_t least = inputs + (i.has_own_step() ? 0 : outputs), weights = count - std::min(count, inputs + outputs);
     if (count < least || (weights > 1 && weights != outputs))
       user_error(name_of(kind), ": elements of the dataset have ", count, " components, the model takes ", inputs, " inputs and ", outputs,
@@ -347,7 +306,7 @@ std::unique_ptr<TrainingLoop::Impl> TrainingLoop::loop_over(const Model& model, 
     if (weights > 0)
       for (size_t k = 0; k < outputs; ++k) i.parts.weights.emplace_back(weights == 1 ? 0 : k);
   }
-  i.find_step();
+  i.run_over(std::move(batches));
   return impl;
 }
 
@@ -356,34 +315,14 @@ TrainingLoop& TrainingLoop::operator=(TrainingLoop&&) noexcept = default;
 TrainingLoop::~TrainingLoop() = default;
 
 void TrainingLoop::begin_epoch() {
-  Impl& i = *impl_;
-  // With steps_per_epoch an epoch goes on where the one before ended, until the data is used up.
-  if (!i.walking || !i.options.steps_per_epoch) i.begin_walk();
-  if (i.kind != Run::Kind::Predict) i.training.reset_metrics();
-  i.done = 0;
-  i.ended = false;
+  impl_->loop->begin_epoch();
+  if (impl_->kind != Run::Kind::Predict) impl_->training.reset_metrics();
 }
 
-int64_t TrainingLoop::run(int64_t steps, double seconds, Where where) {
-  return frontend::for_caller(where, [&] { return impl_->run(steps, seconds); });
-}
-
-int64_t TrainingLoop::Impl::run(int64_t steps, double seconds) {
-  const bool timed = seconds != std::numeric_limits<double>::infinity();
-  const Clock::time_point end =
-      timed ? Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds)) : Clock::time_point{};
-  int64_t count = 0;
-  while (count < steps && !ended && !interrupted()) {
-    if (!take_step()) break;
-    ++count;
-    if (timed && Clock::now() >= end) break;
-  }
-  return count;
-}
-
-bool TrainingLoop::at_end() const { return impl_->ended; }
-int64_t TrainingLoop::step() const { return impl_->done; }
-std::optional<int64_t> TrainingLoop::steps() const { return impl_->steps(); }
+int64_t TrainingLoop::run(int64_t steps, double seconds, Where where) { return impl_->loop->run(steps, seconds, where); }
+bool TrainingLoop::at_end() const { return impl_->loop->at_end(); }
+int64_t TrainingLoop::step() const { return impl_->loop->step(); }
+std::optional<int64_t> TrainingLoop::steps() const { return impl_->loop->steps(); }
 Logs TrainingLoop::logs() const { return impl_->step->logs(); }
 std::vector<Tensor> TrainingLoop::take_predictions() { return impl_->collected.take(); }
 
@@ -391,10 +330,7 @@ std::string TrainingLoop::position() const {
   const Impl& i = *impl_;
   Config metrics = Config::array();
   for (const Variable& v : i.training.metric_variables()) metrics.push_back(v.value().to_vector<double>());
-  return Config{
-      {"step", i.done},    {"walked", i.walked}, {"walking", i.walking}, {"ended", i.ended}, {"batches", to_hex(i.batches->save())},
-      {"metrics", metrics}}
-      .dump();
+  return Config{{"loop", to_hex(i.loop->position())}, {"metrics", metrics}}.dump();
 }
 
 void TrainingLoop::restore(const std::string& position) try {
@@ -404,11 +340,7 @@ void TrainingLoop::restore(const std::string& position) try {
   const auto metrics = saved.at("metrics").get<std::vector<std::vector<double>>>();
   if (metrics.size() != variables.size())
     user_error("training: the position has the state of ", metrics.size(), " metrics, there are ", variables.size());
-  i.batches->restore(from_hex(saved.at("batches").get<std::string>()));
-  i.walking = saved.at("walking");
-  i.walked = saved.at("walked");
-  i.done = saved.at("step");
-  i.ended = saved.at("ended");
+  i.loop->restore(from_hex(saved.at("loop").get<std::string>()));
   for (size_t k = 0; k < variables.size(); ++k) variables[k].assign(Tensor::from(metrics[k], variables[k].shape()));
 } catch (const nlohmann::json::exception&) {
   user_error("training: this is no position of a loop: '", position.substr(0, 60), "'");

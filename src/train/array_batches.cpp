@@ -3,14 +3,16 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <sstream>
+
+#include <tandem/train.hpp>
 
 #include "base/text.hpp"
 #include "data/random.hpp"
 #include "frontend/memory.hpp"
 #include "frontend/tensor_impl.hpp"
-#include "nn/training/batches.hpp"
 
-namespace tandem::nn {
+namespace tandem::train {
 namespace {
 
 Spec batch_spec(const Tensor& array) {
@@ -172,4 +174,4 @@ std::unique_ptr<Batches> batches_of(const ArraySlice& slice, int64_t batch_size,
   return std::make_unique<Views>(slice, batch_size);
 }
 
-}  // namespace tandem::nn
+}  // namespace tandem::train

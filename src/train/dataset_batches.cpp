@@ -1,7 +1,8 @@
-#include "base/text.hpp"
-#include "nn/training/batches.hpp"
+#include <tandem/train.hpp>
 
-namespace tandem::nn {
+#include "base/text.hpp"
+
+namespace tandem::train {
 namespace {
 
 class DatasetBatches final : public Batches {
@@ -57,4 +58,4 @@ std::unique_ptr<Batches> batches_of(const data::Dataset& dataset, size_t compone
   return std::make_unique<DatasetBatches>(dataset, components);
 }
 
-}  // namespace tandem::nn
+}  // namespace tandem::train

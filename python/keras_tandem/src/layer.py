@@ -1,0 +1,2 @@
+class BackendLayer:
+    """Layers need nothing of the backend: what they compute is traced."""

@@ -1,0 +1,116 @@
+"""Images at another size: each axis is a product with a matrix of weights, or a choice of the nearest elements."""
+import math
+
+from tandem import _core
+
+ops = _core.ops
+
+
+# --- how much an element weighs at a distance -------------------------------------------------------------------------------------------
+
+
+def _triangle(x):
+    return ops.maximum(ops.subtract(1.0, x), 0.0)
+
+
+def _cubic(x):
+    """Keys, "Cubic convolution interpolation for digital image processing", 1981, with a = -1/2."""
+    near = ((1.5 * x - 2.5) * x) * x + 1.0
+    far = ((-0.5 * x + 2.5) * x - 4.0) * x + 2.0
+    return ops.where(ops.less(x, 1.0), near, ops.where(ops.less(x, 2.0), far, 0.0))
+
+
+def _lanczos(radius):
+    def weight(x):
+        is_zero = ops.less(x, 1e-3)
+        safe = ops.where(is_zero, 1.0, x)
+        value = radius * ops.sin(math.pi * safe) * ops.sin(math.pi / radius * safe) / (math.pi**2 * safe * safe)
+        return ops.where(is_zero, 1.0, ops.where(ops.greater(x, radius), 0.0, value))
+
+    return weight
+
+
+KERNELS = {"linear": _triangle, "cubic": _cubic, "lanczos3": _lanczos(3.0), "lanczos5": _lanczos(5.0)}
+for _name, _kind in (("bilinear", "linear"), ("trilinear", "linear"), ("bicubic", "cubic"), ("tricubic", "cubic")):
+    KERNELS[_name] = KERNELS[_kind]
+
+
+# --- axes -------------------------------------------------------------------------------------------------------------------------------
+
+
+def _as_float(x):
+    return x if x.dtype.name in ("float32", "float64") else ops.cast(x, dtype="float32")
+
+
+def _range(count, axis, shape, dtype):
+    return ops.cast(ops.iota(shape=[count if i == axis else s for i, s in enumerate(shape)], axis=axis), dtype=dtype)
+
+
+def _weights(count, new_count, scale, translation, kernel, antialias):
+    """[count, new_count]: what each element gives to each new one. Scale and translation are scalar tensors of one type."""
+    dtype = scale.dtype
+    inverse = ops.divide(ops.cast(1, dtype=dtype), scale)
+    place = (_range(new_count, 1, (1, 1), dtype) + 0.5) * inverse - translation * inverse - 0.5
+    distance = ops.absolute(place - _range(count, 0, (1, 1), dtype))
+    if antialias:  # when the image becomes smaller, each new element sees all that it stands for
+        distance = distance / ops.maximum(inverse, 1.0)
+    weights = kernel(distance)
+    total = ops.sum(weights, axis=[0], keepdims=True)
+    is_seen = ops.greater(ops.absolute(total), 1000.0 * 1.1920929e-07)
+    weights = ops.where(is_seen, weights / ops.where(is_seen, total, 1.0), 0.0)
+    last = ops.cast(ops.extent(dims=[count]), dtype=dtype) - 0.5
+    is_inside = ops.logical_and(ops.greater_equal(place, -0.5), ops.less_equal(place, last))
+    return ops.cast(ops.where(is_inside, weights, 0.0), dtype=dtype)
+
+
+def _product(dims):
+    result = 1
+    for d in dims:
+        result = result * d
+    return result
+
+
+def _apply(x, axis, weights):
+    """x along an axis times a matrix [extent, new extent]; the axis is in the middle of three, so nothing moves."""
+    before, after = list(x.dims[:axis]), list(x.dims[axis + 1 :])
+    rows = ops.reshape(x, shape=[_product(before), x.dims[axis], _product(after)])
+    result = ops.matmul(ops.transpose(ops.cast(weights, dtype=x.dtype)), rows)
+    return ops.reshape(result, shape=[*before, weights.dims[1], *after])
+
+
+def scale_and_translate(x, shape, axes, scales, translations, method, antialias):
+    """The image whose element p is that of x at (p + 0.5 - translation) / scale - 0.5, interpolated; both have a number an axis."""
+    x = _as_float(x)
+    for i, axis in enumerate(axes):
+        axis %= x.ndim
+        weights = _weights(x.dims[axis], shape[axis], scales[i], translations[i], KERNELS[method], antialias)
+        x = _apply(x, axis, weights)
+    return x
+
+
+def _scale(count, new_count):
+    if isinstance(count, int):
+        return ops.cast(new_count / count, dtype="float32")
+    return ops.divide(ops.cast(new_count, dtype="float32"), ops.cast(ops.extent(dims=[count]), dtype="float32"))
+
+
+def _nearest(x, axis, new_count):
+    # floor((i + 1/2) * count / new_count), in whole numbers
+    doubled = ops.add(ops.multiply(ops.iota(shape=[new_count]), 2), 1)
+    index = ops.floor_divide(ops.multiply(doubled, ops.extent(dims=[x.dims[axis]])), 2 * new_count)
+    return ops.take(x, index, axis=axis)
+
+
+def resize(x, axes, sizes, method, antialias=False):
+    """x with these axes at these sizes. Whole numbers become floats, but for the nearest."""
+    changed = [(axis % x.ndim, size) for axis, size in zip(axes, sizes) if x.shape[axis] != size]
+    if method == "nearest":
+        for axis, size in changed:
+            x = _nearest(x, axis, size)
+        return x
+    dtype = x.dtype
+    x = _as_float(x)
+    zero = ops.cast(0, dtype="float32")
+    for axis, size in changed:
+        x = _apply(x, axis, _weights(x.dims[axis], size, _scale(x.dims[axis], size), zero, KERNELS[method], antialias))
+    return ops.cast(x, dtype=dtype) if dtype.name in ("float16", "bfloat16") else x

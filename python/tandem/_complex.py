@@ -1,0 +1,372 @@
+"""Complex tensors: a pair of tensors, the real and the imaginary part."""
+import numpy as np
+
+from tandem import _core
+from tandem import _dtypes as dtypes
+from tandem._convert import Composite, NotOneTensor, convert
+from tandem._dtypes import as_dtype
+from tandem._shape import TensorShape
+
+ops = _core.ops
+complex64, complex128 = as_dtype("complex64"), as_dtype("complex128")
+
+
+def _dtype_for(real):
+    return complex128 if real is dtypes.float64 else complex64
+
+
+class ComplexTensor(Composite):
+    """re + i im."""
+
+    __array_priority__ = 100
+
+    def __init__(self, re, im):
+        self.re, self.im = re, im
+
+    @classmethod
+    def make(cls, x, dtype=None):
+        """Of an object; of real numbers too, when a type is given."""
+        part = None if dtype is None else as_dtype(dtype).real_dtype
+        if isinstance(x, ComplexTensor):
+            return x if part is None or part is x.re.dtype else cls(ops.cast(x.re, dtype=part), ops.cast(x.im, dtype=part))
+        if isinstance(x, _core.Variable):
+            x = x.read()
+        if isinstance(x, _core.Tensor):
+            re = ops.cast(x, dtype=part or x.dtype)
+            return cls(re, _zeros(re))
+        if isinstance(x, (list, tuple)) and any(isinstance(i, Composite) for i in x):
+            parts = [cls.make(i, dtype) for i in x]
+            return cls(ops.stack([p.re for p in parts]), ops.stack([p.im for p in parts]))
+        array = np.asarray(x)
+        if array.dtype.kind not in "biufc":
+            raise NotOneTensor(x) if isinstance(x, Composite) else TypeError(f"no complex tensor can be made of {x!r}")
+        if part is None:
+            part = dtypes.float32 if array.dtype == np.complex64 else dtypes.float64
+        array = array.astype(np.complex64 if part is dtypes.float32 else np.complex128)
+        return cls(convert(np.array(array.real), part), convert(np.array(array.imag), part))
+
+    dtype = property(lambda self: _dtype_for(self.re.dtype))
+    shape = property(lambda self: self.re.shape)
+    dims = property(lambda self: self.re.dims)
+    ndim = property(lambda self: self.re.ndim)
+    rank = ndim
+    is_traced = property(lambda self: self.re.is_traced or self.im.is_traced)
+    device = "/job:localhost/replica:0/task:0/device:CPU:0"
+
+    def get_shape(self):
+        return self.shape
+
+    def set_shape(self, shape):
+        self.re.set_shape(shape)
+
+    def _components(self):
+        return [self.re, self.im]
+
+    def _from_components(self, parts):
+        return ComplexTensor(*parts)
+
+    def numpy(self):
+        array = np.asarray(self.re.numpy()) + 1j * np.asarray(self.im.numpy())
+        array = array.astype(self.dtype.as_numpy_dtype)
+        return array if array.ndim else array[()]
+
+    def __array__(self, dtype=None, copy=None):
+        array = np.asarray(self.numpy())
+        return array if dtype is None else array.astype(dtype)
+
+    def ref(self):
+        from tandem._tensor import Reference
+
+        return Reference(self)
+
+    def __repr__(self):
+        array = self.numpy()
+        text = repr(array) if self.ndim else str(array)
+        return f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}, numpy={chr(10) if chr(10) in text else ''}{text}>"
+
+    def __str__(self):
+        text = str(self.numpy())
+        return f"tf.Tensor({chr(10) if chr(10) in text else ''}{text}, shape={self.shape}, dtype={self.dtype.name})"
+
+    def __complex__(self):
+        return complex(self.numpy())
+
+    def __bool__(self):
+        return bool(self.numpy())
+
+    def __len__(self):
+        return len(self.re)
+
+    def __iter__(self):
+        return iter([self[i] for i in range(len(self.re))])
+
+    def __getitem__(self, key):
+        return ComplexTensor(self.re[key], self.im[key])
+
+    def __hash__(self):
+        raise TypeError("Tensor is unhashable. Instead, use tensor.ref() as the key.")
+
+    # --- arithmetic
+
+    def _other(self, other):
+        if isinstance(other, ComplexTensor):
+            return other
+        if isinstance(other, (_core.Tensor, _core.Variable)):
+            raise TypeError(f"{self.dtype.name} and {other.dtype.name} do not go together\n  hint: tf.cast")
+        return ComplexTensor.make(other, self.dtype)
+
+    def __add__(self, other):
+        o = self._other(other)
+        return ComplexTensor(self.re + o.re, self.im + o.im)
+
+    def __sub__(self, other):
+        o = self._other(other)
+        return ComplexTensor(self.re - o.re, self.im - o.im)
+
+    def __rsub__(self, other):
+        return self._other(other) - self
+
+    def __mul__(self, other):
+        o = self._other(other)
+        return ComplexTensor(self.re * o.re - self.im * o.im, self.re * o.im + self.im * o.re)
+
+    def __truediv__(self, other):
+        o = self._other(other)
+        total = o.re * o.re + o.im * o.im
+        return ComplexTensor((self.re * o.re + self.im * o.im) / total, (self.im * o.re - self.re * o.im) / total)
+
+    def __rtruediv__(self, other):
+        return self._other(other) / self
+
+    def __matmul__(self, other):
+        o = self._other(other)
+        return ComplexTensor(self.re @ o.re - self.im @ o.im, self.re @ o.im + self.im @ o.re)
+
+    def __rmatmul__(self, other):
+        return self._other(other) @ self
+
+    def __pow__(self, other):
+        if isinstance(other, int) and other == 2:
+            return self * self
+        return exp(log(self) * self._other(other))
+
+    def __rpow__(self, other):
+        return self._other(other) ** self
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __neg__(self):
+        return ComplexTensor(-self.re, -self.im)
+
+    def __pos__(self):
+        return self
+
+    def __abs__(self):
+        return ops.hypot(self.re, self.im)
+
+    def __eq__(self, other):
+        if other is None:
+            return False
+        o = self._other(other)
+        return ops.logical_and(ops.equal(self.re, o.re), ops.equal(self.im, o.im))
+
+    def __ne__(self, other):
+        return True if other is None else ops.logical_not(self == other)
+
+    def __dispatch__(self, function, args, kwargs):
+        name = function.__name__
+        if name in _special:
+            return _special[name](*args, **kwargs)
+        if name in _by_parts:
+            return _each_part(function, args, kwargs)
+        return NotImplemented
+
+
+def _zeros(x):
+    return ops.full(ops.cast(0, dtype=x.dtype), shape=x.dims)
+
+
+def _has_complex(x):
+    return isinstance(x, ComplexTensor) or isinstance(x, (list, tuple)) and any(_has_complex(i) for i in x)
+
+
+def _each_part(function, args, kwargs):
+    """Functions that move numbers or add them do the same to both parts."""
+
+    def part(x, imaginary):
+        if isinstance(x, ComplexTensor):
+            return x.im if imaginary else x.re
+        if isinstance(x, (list, tuple)) and _has_complex(x):
+            return type(x)(part(ComplexTensor.make(i), imaginary) for i in x)
+        if isinstance(x, (complex, np.complexfloating)):
+            return x.imag if imaginary else x.real
+        return x
+
+    re, im = ([function(*[part(a, i) for a in args], **{k: part(v, i) for k, v in kwargs.items()})] for i in (False, True))
+    return _joined(re[0], im[0])
+
+
+def _joined(re, im):
+    if isinstance(re, (list, tuple)):
+        return type(re)(_joined(a, b) for a, b in zip(re, im))
+    return ComplexTensor(re, im)
+
+
+_by_parts = {
+    "reshape", "transpose", "concat", "stack", "unstack", "split", "tile", "repeat", "gather", "gather_nd", "expand_dims", "squeeze", "slice", "strided_slice",
+    "reverse", "roll", "boolean_mask", "broadcast_to", "identity", "pad", "reduce_sum", "reduce_mean", "cumsum", "stop_gradient", "add_n", "negative",
+    "diag", "diag_part", "trace", "matrix_transpose", "zeros_like", "band_part", "frame", "fftshift", "ifftshift", "ensure_shape", "scatter_nd",
+    "segment_sum", "unsorted_segment_sum", "set_diag", "tensor_diag", "tensor_diag_part",
+}  # fmt: skip
+
+
+def _pair(x, y):
+    """Two operands, one of them complex at least."""
+    if isinstance(x, ComplexTensor):
+        return x, x._other(y)
+    return y._other(x), y
+
+
+def exp(x, name=None):
+    size = ops.exp(x.re)
+    return ComplexTensor(size * ops.cos(x.im), size * ops.sin(x.im))
+
+
+def log(x, name=None):
+    return ComplexTensor(ops.log(abs(x)), angle(x))
+
+
+def angle(x, name=None):
+    return ops.arctan2(x.im, x.re)
+
+
+def sqrt(x, name=None):
+    size = abs(x)
+    re = ops.sqrt((size + x.re) * 0.5)
+    im = ops.copysign(ops.sqrt(ops.maximum((size - x.re) * 0.5, 0.0)), x.im)
+    return ComplexTensor(re, im)
+
+
+def conj(x, name=None):
+    return ComplexTensor(x.re, -x.im)
+
+
+def _where(condition, x=None, y=None, name=None):
+    x, y = _pair(x, y)
+    return ComplexTensor(ops.where(condition, x.re, y.re), ops.where(condition, x.im, y.im))
+
+
+def _matmul(a, b, transpose_a=False, transpose_b=False, adjoint_a=False, adjoint_b=False, **options):
+    a, b = _pair(a, b)
+
+    def turned(x, transposed, adjoint):
+        if not transposed and not adjoint:
+            return x
+        x = conj(x) if adjoint else x
+        return ComplexTensor(ops.swapaxes(x.re, axis1=-1, axis2=-2), ops.swapaxes(x.im, axis1=-1, axis2=-2))
+
+    return turned(a, transpose_a, adjoint_a) @ turned(b, transpose_b, adjoint_b)
+
+
+def _reduce_prod(input_tensor, axis=None, keepdims=False, name=None):
+    array = np.prod(input_tensor.numpy(), axis=axis, keepdims=keepdims)
+    return ComplexTensor.make(array, input_tensor.dtype)
+
+
+def _cast(x, dtype, name=None):
+    dtype = as_dtype(dtype)
+    return ComplexTensor.make(x, dtype) if dtype.is_complex else ops.cast(x.re, dtype=dtype)
+
+
+def _unary(f):
+    return lambda x, name=None: f(x)
+
+
+def _sin(x):
+    return ComplexTensor(ops.sin(x.re) * ops.cosh(x.im), ops.cos(x.re) * ops.sinh(x.im))
+
+
+def _cos(x):
+    return ComplexTensor(ops.cos(x.re) * ops.cosh(x.im), -(ops.sin(x.re) * ops.sinh(x.im)))
+
+
+def _sign(x):
+    size = abs(x)
+    safe = ops.where(ops.equal(size, 0), ops.add(_zeros(size), 1.0), size)
+    return ComplexTensor(x.re / safe, x.im / safe)
+
+
+def _times_i(x):
+    return ComplexTensor(-x.im, x.re)
+
+
+def _sinh(x):
+    return (exp(x) - exp(-x)) * 0.5
+
+
+def _cosh(x):
+    return (exp(x) + exp(-x)) * 0.5
+
+
+def _one_like(x):
+    return ComplexTensor(ops.add(_zeros(x.re), 1.0), _zeros(x.re))
+
+
+_special = {
+    "real": lambda input, name=None: input.re, "imag": lambda input, name=None: input.im, "conj": conj, "angle": lambda input, name=None: angle(input),
+    "abs": _unary(abs), "exp": exp, "log": log, "sqrt": sqrt, "square": _unary(lambda x: x * x), "where": _where, "matmul": _matmul, "cast": _cast,
+    "sin": _unary(_sin), "cos": _unary(_cos), "tan": _unary(lambda x: _sin(x) / _cos(x)), "sinh": _unary(_sinh), "cosh": _unary(_cosh),
+    "tanh": _unary(lambda x: _sinh(x) / _cosh(x)), "sign": _unary(_sign), "reciprocal": _unary(lambda x: _one_like(x) / x),
+    "rsqrt": _unary(lambda x: _one_like(x) / sqrt(x)), "log1p": _unary(lambda x: log(x + 1.0)), "expm1": _unary(lambda x: exp(x) - 1.0),
+    "sigmoid": _unary(lambda x: _one_like(x) / (exp(-x) + 1.0)),
+    "add": lambda x, y, name=None: _pair(x, y)[0] + _pair(x, y)[1], "subtract": lambda x, y, name=None: _pair(x, y)[0] - _pair(x, y)[1],
+    "multiply": lambda x, y, name=None: _pair(x, y)[0] * _pair(x, y)[1], "divide": lambda x, y, name=None: _pair(x, y)[0] / _pair(x, y)[1],
+    "truediv": lambda x, y, name=None: _pair(x, y)[0] / _pair(x, y)[1], "pow": lambda x, y, name=None: _pair(x, y)[0] ** _pair(x, y)[1],
+    "divide_no_nan": lambda x, y, name=None: _where(_pair(x, y)[1] == 0, _pair(x, y)[0] * 0.0, _pair(x, y)[0] / _pair(x, y)[1]),
+    "equal": lambda x, y, name=None: _pair(x, y)[0] == _pair(x, y)[1], "not_equal": lambda x, y, name=None: _pair(x, y)[0] != _pair(x, y)[1],
+    "reduce_prod": _reduce_prod, "ones_like": lambda input, dtype=None, name=None: _one_like(input),
+    "shape": lambda input, out_type=None, name=None: _function("shape")(input.re, out_type),
+    "size": lambda input, out_type=None, name=None: _function("size")(input.re, out_type), "rank": lambda input, name=None: _function("rank")(input.re),
+    "squared_difference": lambda x, y, name=None: (lambda d: d * conj(d))(_pair(x, y)[0] - _pair(x, y)[1]),
+    "adjoint": lambda matrix, name=None: conj(ComplexTensor(ops.swapaxes(matrix.re, axis1=-1, axis2=-2), ops.swapaxes(matrix.im, axis1=-1, axis2=-2))),
+    "reduce_variance": lambda input_tensor, axis=None, keepdims=False, name=None: _variance(input_tensor, axis, keepdims),
+    "reduce_std": lambda input_tensor, axis=None, keepdims=False, name=None: ops.sqrt(_variance(input_tensor, axis, keepdims)),
+    "norm": lambda tensor, ord="euclidean", axis=None, keepdims=None, name=None: _function_of("linalg", "norm")(abs(tensor), ord, axis, keepdims),
+    "reduce_euclidean_norm": lambda input_tensor, axis=None, keepdims=False, name=None: _function_of("math", "reduce_euclidean_norm")(abs(input_tensor), axis, keepdims),
+}  # fmt: skip
+
+
+def _variance(x, axis, keepdims):
+    from tandem import math
+
+    mean = math.reduce_mean(x, axis, True)
+    return math.reduce_mean(ops.square(abs(x - mean)), axis, keepdims)
+
+
+def _function(name):
+    from tandem import _arrays
+
+    return getattr(_arrays, name)
+
+
+def _function_of(module, name):
+    import importlib
+
+    return getattr(importlib.import_module(f"tandem.{module}"), name)
+
+
+def complex_(real, imag, name=None):
+    """tf.complex."""
+    from tandem._face import pair, tensor
+
+    real, imag = pair(real, imag)
+    real, imag = tensor(real), tensor(imag)
+    if real.dtype is not imag.dtype or real.dtype.name not in ("float32", "float64"):
+        raise TypeError(f"The `real` and `imag` components have incorrect types: {real.dtype} {imag.dtype}. They must be consistent, and one of [tf.float32, tf.float64]")
+    if real.shape != imag.shape:
+        total = ops.add(real, imag)
+        real, imag = ops.broadcast_to(real, shape=total.dims), ops.broadcast_to(imag, shape=total.dims)
+    return ComplexTensor(real, imag)
+
+
+__all__ = ["ComplexTensor", "TensorShape", "complex_"]

@@ -1,0 +1,180 @@
+"""Conversion of Python's control flow, by the library diastatic-malt with our own operators."""
+import functools
+import inspect
+import importlib.util  # noqa: F401: malt uses it without importing it
+import sys
+import threading
+import types
+
+from tandem import _core
+
+_local = threading.local()
+_cache = {}
+_left_alone = ("tandem", "keras", "keras_tandem", "numpy", "malt", "tensorflow", "tensorboard", "absl", "tqdm", "scipy", "pandas", "matplotlib", "PIL", "h5py")
+_standard_library = sys.stdlib_module_names
+
+
+class status:
+    """Whether functions that are called in here are converted."""
+
+    def __init__(self, enabled):
+        self._enabled = enabled
+
+    def __enter__(self):
+        self._before = is_enabled()
+        _local.enabled = self._enabled
+
+    def __exit__(self, *exception):
+        _local.enabled = self._before
+        return False
+
+
+def is_enabled():
+    return getattr(_local, "enabled", False)
+
+
+def do_not_convert(func=None):
+    if func is None:
+        return do_not_convert
+    if not callable(func):
+        return func
+
+    @functools.wraps(func)
+    def call(*args, **kwargs):
+        with status(False):
+            return func(*args, **kwargs)
+
+    call.autograph_info__ = {}
+    return call
+
+
+def converted_if_enabled(function):
+    """A user's function as an argument of one of ours."""
+    if not is_enabled() or not _core.is_tracing():
+        return function
+    return lambda *args, **kwargs: converted_call(function, args, kwargs)
+
+
+@functools.lru_cache(None)
+def _transpiler():
+    from malt.core import converter
+    from malt.impl import api
+    from malt.lang import special_functions
+    from malt import operators as plain
+
+    from tandem._function import operators
+
+    module = types.ModuleType("autograph_operators")
+    module.__dict__.update({k: v for k, v in vars(plain).items() if not k.startswith("__")})
+    module.__dict__.update({k: v for k, v in vars(special_functions).items() if not k.startswith("__")})
+    module.ConversionOptions, module.STD, module.Feature = converter.ConversionOptions, converter.STANDARD_OPTIONS, converter.Feature
+    module.utils = api.utils
+    module.autograph_artifact = api.autograph_artifact
+    for name in ("if_stmt", "if_exp", "while_stmt", "for_stmt", "and_", "or_", "not_", "assert_stmt"):
+        setattr(module, name, getattr(operators, name))
+    module.converted_call = converted_call
+
+    class Transpiler(api.PyToPy):
+        def get_extra_locals(self):
+            return {"ag__": module}
+
+    options = converter.ConversionOptions(recursive=True, user_requested=True, optional_features=(converter.Feature.ASSERT_STATEMENTS,))
+    return Transpiler(), converter.ProgramContext(options=options)
+
+
+def _is_left_alone(function):
+    name = getattr(function, "__module__", None) or ""
+    top = name.split(".")[0]
+    return top in _left_alone or (top in _standard_library and top != "__main__")
+
+
+def transformed(function):
+    """The function with its control flow as calls, or itself where that cannot be done."""
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return function
+    # Closures share code: the transpiler binds the cells itself, so the function is the key.
+    key = function
+    if key in _cache:
+        return _cache[key]
+    try:
+        transpiler, context = _transpiler()
+        made, _, _ = transpiler.transform(function, context)
+    except Exception:
+        # No source (a notebook's lambda, exec), or a construct that cannot be converted: it runs as it is.
+        made = function
+    if len(_cache) > 4096:
+        _cache.clear()
+    _cache[key] = made
+    return made
+
+
+def _over_tensors(f, args, kwargs):
+    """Built-in functions of Python that have a meaning for traced tensors; NotImplemented for the rest."""
+    from tandem import _arrays
+    from tandem._control import is_traced
+
+    if f is range and any(is_traced(a) for a in args):
+        return _arrays.range(*args)
+    if f is len and len(args) == 1 and is_traced(args[0]):
+        return _arrays.shape(args[0])[0] if args[0].shape[0] is None else args[0].shape[0]
+    if f in (int, float, bool) and len(args) == 1 and is_traced(args[0]):
+        return _arrays.cast(args[0], {int: "int32", float: "float32", bool: "bool"}[f])
+    if f in (max, min) and len(args) > 1 and any(is_traced(a) for a in args):
+        from tandem import math
+
+        return functools.reduce(math.maximum if f is max else math.minimum, args)
+    return NotImplemented
+
+
+def converted_call(f, args, kwargs=None, caller_fn_scope=None, options=None):
+    kwargs = kwargs or {}
+    if f is super and not args:  # needs the frame of the method it stands in
+        from malt.operators import py_builtins
+
+        return py_builtins.super_in_original_context(f, args, caller_fn_scope)
+    if f in (eval, locals, globals):
+        from malt.operators import py_builtins
+
+        if f is eval:
+            return py_builtins.eval_in_original_context(f, args, caller_fn_scope)
+        return (py_builtins.locals_in_original_context if f is locals else py_builtins.globals_in_original_context)(caller_fn_scope)
+    if isinstance(f, types.BuiltinFunctionType) or f in (range, int, float, bool):
+        result = _over_tensors(f, args, kwargs)
+        if result is not NotImplemented:
+            return result
+        return f(*args, **kwargs)
+    if not is_enabled() or inspect.isclass(f) or hasattr(f, "autograph_info__") or hasattr(f, "get_concrete_function"):
+        return f(*args, **kwargs)
+    if isinstance(f, functools.partial):
+        return converted_call(f.func, (*f.args, *args), {**f.keywords, **kwargs}, caller_fn_scope, options)
+    if inspect.ismethod(f):
+        function, args = f.__func__, (f.__self__, *args)
+    elif inspect.isfunction(f):
+        function = f
+    else:
+        call = getattr(type(f), "__call__", None)
+        if not inspect.isfunction(call) or _is_left_alone(type(f)) or _is_left_alone(call):
+            return f(*args, **kwargs)
+        function, args = call, (f, *args)
+    if _is_left_alone(function) or inspect.isgeneratorfunction(function) or hasattr(function, "autograph_info__"):
+        return function(*args, **kwargs)
+    if not inspect.isfunction(function):
+        return function(*args, **kwargs)
+    return transformed(function)(*args, **kwargs)
+
+
+def to_code(entity, recursive=True, experimental_optional_features=None):
+    function = getattr(entity, "python_function", entity)
+    return inspect.getsource(transformed(inspect.unwrap(function)))
+
+
+def to_graph(entity, recursive=True, experimental_optional_features=None):
+    function = transformed(getattr(entity, "python_function", entity))
+
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        with status(True):
+            return function(*args, **kwargs)
+
+    return call

@@ -1,0 +1,2 @@
+"""tf.autodiff."""
+from tandem._gradient import ForwardAccumulator, GradientTape  # noqa: F401

@@ -1,0 +1,18 @@
+"""tf.types."""
+
+
+class experimental:
+    """Names for annotations."""
+
+    from typing import Any as TensorLike
+
+    from tandem._function import ConcreteFunction
+    from tandem._function import Function as GenericFunction
+    from tandem._function import Function as PolymorphicFunction
+    from tandem._function import Function as Callable
+
+    class SupportsTracingProtocol:
+        pass
+
+    class TraceType:
+        pass
