@@ -1,4 +1,5 @@
-"""tf.data: sources, stages, nests, functions that are traced or called, errors, and what happens around threads and the collector."""
+"""tf.data: sources, stages, nests, functions that are traced or called, errors, threads and the collector."""
+
 import collections
 import gc
 import os
@@ -23,7 +24,7 @@ def numbers(dataset):
     return [x.tolist() for x in dataset.as_numpy_iterator()]
 
 
-# --- sources and nests --------------------------------------------------------------------------------------------------------------
+# --- sources and nests ----------------------------------------------------------------------------------------------------------
 
 
 def test_slices_of_nests_keep_their_structure():
@@ -98,7 +99,7 @@ def test_zip_enumerate_concatenate():
         Dataset.range(2).concatenate(d)
 
 
-# --- stages -------------------------------------------------------------------------------------------------------------------------
+# --- stages ---------------------------------------------------------------------------------------------------------------------
 
 
 def test_batches():
@@ -124,7 +125,9 @@ def test_windows_are_datasets():
 def test_interleave_in_tensorflows_order():
     d = Dataset.range(4).interleave(lambda x: Dataset.from_tensors(x).repeat(3), cycle_length=2, block_length=2)
     assert numbers(d) == [0, 0, 1, 1, 0, 1, 2, 2, 3, 3, 2, 3]
-    parallel = Dataset.range(4).interleave(lambda x: Dataset.from_tensors(x).repeat(3), cycle_length=2, block_length=2, num_parallel_calls=2)
+    parallel = Dataset.range(4).interleave(
+        lambda x: Dataset.from_tensors(x).repeat(3), cycle_length=2, block_length=2, num_parallel_calls=2
+    )
     assert numbers(parallel) == numbers(d)
     assert parallel.element_spec == TensorSpec((), "int64")
 
@@ -208,6 +211,18 @@ def test_padded_shapes_and_strings():
     assert x.numpy().tolist() == [[1, 7, 7], [1, 1, 7]] and s.numpy().tolist() == [[b"w", b"-"], [b"w", b"w"]]
 
 
+def test_ragged():
+    from tandem._ragged import RaggedTensor, RaggedTensorSpec
+
+    rows = Dataset.from_generator(lambda: ([n] * n for n in (1, 3, 2)), output_signature=TensorSpec((None,), "int32"))
+    d = rows.ragged_batch(2)
+    assert isinstance(d.element_spec, RaggedTensorSpec)
+    assert [b.to_list() for b in d] == [[[1], [3, 3, 3]], [[2, 2]]]
+    ragged = RaggedTensor.from_row_lengths(convert(["a", "b", "c"]), [2, 1])
+    slices = Dataset.from_tensor_slices((ragged, [10, 20]))
+    assert [(r.tolist(), int(n)) for r, n in slices.as_numpy_iterator()] == [([b"a", b"b"], 10), ([b"c"], 20)]
+
+
 def test_options():
     options = data.Options()
     options.deterministic = False
@@ -242,7 +257,7 @@ def test_an_iterator_goes_on_from_a_saved_position():
     assert [x.numpy().tolist() for x in other] == rest
 
 
-# --- functions ----------------------------------------------------------------------------------------------------------------------
+# --- functions ------------------------------------------------------------------------------------------------------------------
 
 
 def test_a_function_is_traced_once():
@@ -261,7 +276,9 @@ def test_a_function_that_needs_numbers_is_called():
     d = Dataset.range(4).map(lambda x: np.sqrt(x.numpy()).astype(np.float32), num_parallel_calls=data.AUTOTUNE)
     assert "called by Python for each element" in d.explain()
     assert d.element_spec == TensorSpec((), "float32")
-    np.testing.assert_allclose(np.array(numbers(d.batch(2).map(lambda x: x + 1))), [[1.0, 2.0], [1 + 2**0.5, 1 + 3**0.5]], rtol=1e-6)
+    np.testing.assert_allclose(
+        np.array(numbers(d.batch(2).map(lambda x: x + 1))), [[1.0, 2.0], [1 + 2**0.5, 1 + 3**0.5]], rtol=1e-6
+    )
 
 
 def test_a_function_with_a_mistake_raises_where_it_is_given():
@@ -301,7 +318,7 @@ def test_dicts_and_tuples_as_arguments():
     assert numbers(d) == [3, 6]
 
 
-# --- around it ----------------------------------------------------------------------------------------------------------------------
+# --- around it ------------------------------------------------------------------------------------------------------------------
 
 
 def test_iterators_end_at_any_moment():
@@ -367,7 +384,7 @@ def test_a_program_may_end_in_the_middle():
     assert done.returncode == 0 and done.stdout == "end\n" and not done.stderr
 
 
-# --- files --------------------------------------------------------------------------------------------------------------------------
+# --- files ----------------------------------------------------------------------------------------------------------------------
 
 
 def test_text_records_and_lists_of_files(tmp_path):
@@ -394,13 +411,15 @@ def test_csv(tmp_path):
     file.write_text('a,b,label\n1,x,0\n2,"y,z",1\n3,,1\n')
     d = data.experimental.make_csv_dataset(str(file), 2, label_name="label", num_epochs=1, shuffle=False)
     features, label = next(iter(d))
-    assert features["a"].numpy().tolist() == [1, 2] and features["b"].numpy().tolist() == [b"x", b"y,z"] and label.numpy().tolist() == [0, 1]
+    assert (
+        features["a"].numpy().tolist() == [1, 2]
+        and features["b"].numpy().tolist() == [b"x", b"y,z"]
+        and label.numpy().tolist() == [0, 1]
+    )
     rows = data.experimental.CsvDataset(str(file), [0, "none", 0], header=True)
     assert [(int(a), b, int(c)) for a, b, c in rows.as_numpy_iterator()] == [(1, b"x", 0), (2, b"y,z", 1), (3, b"none", 1)]
 
 
 def test_what_is_not_there_says_so():
-    with pytest.raises(NotImplementedError, match="ragged_batch"):
-        Dataset.range(3).ragged_batch(2)
     with pytest.raises(NotImplementedError, match="sparse_batch"):
         Dataset.range(3).sparse_batch(2, [1])

@@ -1,4 +1,5 @@
 """tf.io: records, examples, images, raw bytes, CSV, files."""
+
 import numpy as np
 import pytest
 
@@ -64,8 +65,14 @@ def test_parse_examples():
     one = io.parse_single_example(full, FEATURES)
     assert one["x"].numpy().tolist() == [1, 2] and one["label"].numpy() == -5 and one["name"].numpy() == b"n"
     both = io.parse_example([full, bare], FEATURES)
-    assert both["x"].numpy().tolist() == [[1, 2], [3, 4]] and both["label"].numpy().tolist() == [-5, -1] and both["name"].numpy().tolist() == [b"n", b""]
-    ragged = io.parse_example([example(v=[1, 2, 3]), example(v=[4]), example(w=1)], {"v": io.FixedLenSequenceFeature([], "int64", True, 9)})
+    assert (
+        both["x"].numpy().tolist() == [[1, 2], [3, 4]]
+        and both["label"].numpy().tolist() == [-5, -1]
+        and both["name"].numpy().tolist() == [b"n", b""]
+    )
+    ragged = io.parse_example(
+        [example(v=[1, 2, 3]), example(v=[4]), example(w=1)], {"v": io.FixedLenSequenceFeature([], "int64", True, 9)}
+    )
     assert ragged["v"].numpy().tolist() == [[1, 2, 3], [4, 9, 9], [9, 9, 9]]
 
 
@@ -99,7 +106,9 @@ def test_images(tmp_path):
     assert (io.decode_png(png).numpy() == colour).all() and io.decode_image(png, channels=1).shape == (5, 7, 1)
     assert io.decode_image(png, dtype="float32").numpy() == pytest.approx(colour / 255, abs=1e-6)
     bmp = b"BM" + (54 + 16).to_bytes(4, "little") + bytes(4) + (54).to_bytes(4, "little") + (40).to_bytes(4, "little")
-    bmp += (1).to_bytes(4, "little") + (2).to_bytes(4, "little") + b"\1\0" + b"\x18\0" + bytes(24) + bytes([1, 2, 3, 0, 4, 5, 6, 0])
+    bmp += (
+        (1).to_bytes(4, "little") + (2).to_bytes(4, "little") + b"\1\0" + b"\x18\0" + bytes(24) + bytes([1, 2, 3, 0, 4, 5, 6, 0])
+    )
     assert io.decode_bmp(bmp).numpy().tolist() == [[[6, 5, 4]], [[3, 2, 1]]]
     with pytest.raises(errors.InvalidArgumentError):
         io.decode_image(b"not an image")
@@ -124,7 +133,16 @@ def test_csv():
         io.decode_csv("x", [0])
 
 
-@pytest.mark.parametrize("value", [np.array([[1.5, -2.0]], np.float32), np.array([True, False]), np.array(7, np.int64), np.array([1, 2], np.uint8), np.array(["a", "ü"])])
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.array([[1.5, -2.0]], np.float32),
+        np.array([True, False]),
+        np.array(7, np.int64),
+        np.array([1, 2], np.uint8),
+        np.array(["a", "ü"]),
+    ],
+)
 def test_tensors_as_bytes(value):
     t = convert(value)
     back = io.parse_tensor(io.serialize_tensor(t), t.dtype)
@@ -141,7 +159,12 @@ def test_files(tmp_path):
     with pytest.raises(errors.NotFoundError):
         io.read_file(file + "x")
     g = io.gfile
-    assert g.exists(file) and g.isdir(str(tmp_path)) and g.listdir(str(tmp_path)) == ["new/"] and g.glob(str(tmp_path / "new" / "*.txt")) == [file]
+    assert (
+        g.exists(file)
+        and g.isdir(str(tmp_path))
+        and g.listdir(str(tmp_path)) == ["new/"]
+        and g.glob(str(tmp_path / "new" / "*.txt")) == [file]
+    )
     with g.GFile(file, "a") as f:
         f.write(" more\nline")
     with g.GFile(file) as f:

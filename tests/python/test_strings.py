@@ -1,4 +1,5 @@
 """Tensors of strings, tf.strings and tf.lookup. Numbers of buckets are those that TensorFlow gives."""
+
 import numpy as np
 import pytest
 
@@ -12,14 +13,18 @@ def words(t):
     return t.numpy().tolist() if t.ndim else t.numpy()
 
 
-# --- tensors ------------------------------------------------------------------------------------------------------------------------
+# --- tensors --------------------------------------------------------------------------------------------------------------------
 
 
 def test_made_and_read():
     t = convert([["a", b"\xff"], ["ü", ""]])
     assert t.dtype.name == "string" and t.shape == (2, 2) and isinstance(t, _core.Tensor)
     assert words(t) == [[b"a", b"\xff"], ["ü".encode(), b""]]
-    assert words(convert("x")) == b"x" and words(convert([b"a\0"])) == [b"a\0"] and words(convert(np.array(["a", "bc"]))) == [b"a", b"bc"]
+    assert (
+        words(convert("x")) == b"x"
+        and words(convert([b"a\0"])) == [b"a\0"]
+        and words(convert(np.array(["a", "bc"]))) == [b"a", b"bc"]
+    )
     assert repr(convert("x")) == "<tf.Tensor: shape=(), dtype=string, numpy=b'x'>"
     with pytest.raises(ValueError, match="non-rectangular"):
         convert([["a"], ["b", "c"]])
@@ -62,7 +67,7 @@ def test_refused_by_numbers():
         f([convert(1)])
 
 
-# --- tf.strings ---------------------------------------------------------------------------------------------------------------------
+# --- tf.strings -----------------------------------------------------------------------------------------------------------------
 
 
 def test_letters_and_lengths():
@@ -105,7 +110,10 @@ def test_numbers():
     with pytest.raises(errors.InvalidArgumentError, match="could not correctly convert string: x"):
         strings.to_number("x")
     assert words(strings.as_string([1.5, 2.0])) == [b"1.500000", b"2.000000"]
-    assert words(strings.as_string([1.5], precision=2)) == [b"1.50"] and words(strings.as_string([True, False])) == [b"true", b"false"]
+    assert words(strings.as_string([1.5], precision=2)) == [b"1.50"] and words(strings.as_string([True, False])) == [
+        b"true",
+        b"false",
+    ]
     assert words(strings.as_string(7, width=3, fill="0")) == b"007"
     assert words(strings.format("x {} y {}", (convert([1, 2, 3]), convert("a")))) == b'x [1 2 3] y "a"'
 
@@ -129,7 +137,7 @@ def test_unicode():
     assert words(strings.unicode_transcode("ü", "UTF-8", "UTF-16-BE")) == "ü".encode("utf-16-be")
 
 
-# --- tf.lookup ----------------------------------------------------------------------------------------------------------------------
+# --- tf.lookup ------------------------------------------------------------------------------------------------------------------
 
 
 def test_static_tables():
@@ -144,7 +152,9 @@ def test_static_tables():
 
 
 def test_numbers_are_looked_up_inside_a_trace():
-    table = lookup.StaticHashTable(lookup.KeyValueTensorInitializer(convert([30, 10, 20], "int64"), convert([3.0, 1.0, 2.0])), -1.0)
+    table = lookup.StaticHashTable(
+        lookup.KeyValueTensorInitializer(convert([30, 10, 20], "int64"), convert([3.0, 1.0, 2.0])), -1.0
+    )
     f = _core.Function(lambda x: [table.lookup(x[0])])
     assert f([convert([10, 20, 25, 40], "int64")])[0].numpy().tolist() == [1, 2, -1, -1]
 
@@ -152,7 +162,9 @@ def test_numbers_are_looked_up_inside_a_trace():
 def test_vocabularies(tmp_path):
     file = tmp_path / "vocabulary.txt"
     file.write_text("a\nb\n")
-    initializer = lookup.TextFileInitializer(str(file), "string", lookup.TextFileIndex.WHOLE_LINE, "int64", lookup.TextFileIndex.LINE_NUMBER)
+    initializer = lookup.TextFileInitializer(
+        str(file), "string", lookup.TextFileIndex.WHOLE_LINE, "int64", lookup.TextFileIndex.LINE_NUMBER
+    )
     table = lookup.StaticVocabularyTable(initializer, 3)
     assert table.lookup(convert(["b", "z", "q"])).numpy().tolist() == [1, 3, 4] and int(table.size()) == 5
     with pytest.raises(errors.NotFoundError):

@@ -1,4 +1,5 @@
 """tf.data: input pipelines, run by the engine's own threads."""
+
 from tandem.data._dataset import AUTOTUNE, INFINITE, UNKNOWN, Dataset
 from tandem.data._files import FixedLengthRecordDataset, TextLineDataset, TFRecordDataset
 from tandem.data._iterator import Iterator, NumpyIterator
@@ -8,9 +9,20 @@ from tandem.data._options import Options, ThreadingOptions
 INFINITE_CARDINALITY, UNKNOWN_CARDINALITY = INFINITE, UNKNOWN
 
 __all__ = [
-    "AUTOTUNE", "INFINITE_CARDINALITY", "UNKNOWN_CARDINALITY", "Dataset", "DatasetSpec", "FixedLengthRecordDataset", "Iterator", "NumpyIterator",
-    "Options", "TFRecordDataset", "TextLineDataset", "ThreadingOptions", "experimental",
-]  # fmt: skip
+    "AUTOTUNE",
+    "INFINITE_CARDINALITY",
+    "UNKNOWN_CARDINALITY",
+    "Dataset",
+    "DatasetSpec",
+    "FixedLengthRecordDataset",
+    "Iterator",
+    "NumpyIterator",
+    "Options",
+    "TFRecordDataset",
+    "TextLineDataset",
+    "ThreadingOptions",
+    "experimental",
+]
 
 
 def __getattr__(name):

@@ -1,4 +1,5 @@
 """Iterators over a Dataset."""
+
 import atexit
 
 import numpy as np

@@ -1,4 +1,5 @@
 """tf.io: files, records, images, and tensors as bytes."""
+
 import os
 
 import numpy as np
@@ -7,20 +8,73 @@ from tandem import _strings
 from tandem._convert import convert
 from tandem.io import gfile
 from tandem.io._examples import (
-    FixedLenFeature, FixedLenSequenceFeature, RaggedFeature, SparseFeature, VarLenFeature, parse_example, parse_single_example,
-)  # fmt: skip
+    FixedLenFeature,
+    FixedLenSequenceFeature,
+    RaggedFeature,
+    SparseFeature,
+    VarLenFeature,
+    parse_example,
+    parse_single_example,
+)
 from tandem.io._images import (
-    decode_bmp, decode_gif, decode_image, decode_jpeg, decode_png, decode_webp, encode_jpeg, encode_png, extract_jpeg_shape, is_jpeg,
-)  # fmt: skip
+    decode_bmp,
+    decode_gif,
+    decode_image,
+    decode_jpeg,
+    decode_png,
+    decode_webp,
+    encode_jpeg,
+    encode_png,
+    extract_jpeg_shape,
+    is_jpeg,
+)
 from tandem.io._records import TFRecordOptions, TFRecordWriter, tf_record_iterator
-from tandem.io._tensors import decode_base64, decode_compressed, decode_csv, decode_raw, encode_base64, parse_tensor, serialize_tensor
+from tandem.io._tensors import (
+    decode_base64,
+    decode_compressed,
+    decode_csv,
+    decode_raw,
+    encode_base64,
+    parse_tensor,
+    serialize_tensor,
+)
 
 __all__ = [
-    "FixedLenFeature", "FixedLenSequenceFeature", "RaggedFeature", "SparseFeature", "TFRecordOptions", "TFRecordWriter", "VarLenFeature", "decode_and_crop_jpeg",
-    "decode_base64", "decode_bmp", "decode_compressed", "decode_csv", "decode_gif", "decode_image", "decode_jpeg", "decode_png", "decode_raw",
-    "decode_webp", "encode_base64", "encode_jpeg", "encode_png", "extract_jpeg_shape", "gfile", "is_jpeg", "match_filenames_once", "matching_files",
-    "parse_example", "parse_single_example", "parse_tensor", "read_file", "serialize_tensor", "tf_record_iterator", "write_file", "write_graph",
-]  # fmt: skip
+    "FixedLenFeature",
+    "FixedLenSequenceFeature",
+    "RaggedFeature",
+    "SparseFeature",
+    "TFRecordOptions",
+    "TFRecordWriter",
+    "VarLenFeature",
+    "decode_and_crop_jpeg",
+    "decode_base64",
+    "decode_bmp",
+    "decode_compressed",
+    "decode_csv",
+    "decode_gif",
+    "decode_image",
+    "decode_jpeg",
+    "decode_png",
+    "decode_raw",
+    "decode_webp",
+    "encode_base64",
+    "encode_jpeg",
+    "encode_png",
+    "extract_jpeg_shape",
+    "gfile",
+    "is_jpeg",
+    "match_filenames_once",
+    "matching_files",
+    "parse_example",
+    "parse_single_example",
+    "parse_tensor",
+    "read_file",
+    "serialize_tensor",
+    "tf_record_iterator",
+    "write_file",
+    "write_graph",
+]
 
 
 def read_file(filename, name=None):
@@ -46,8 +100,17 @@ def match_filenames_once(pattern, name=None):
     return matching_files(pattern)
 
 
-def decode_and_crop_jpeg(contents, crop_window, channels=0, ratio=1, fancy_upscaling=True, try_recover_truncated=False, acceptable_fraction=1,
-                         dct_method="", name=None):  # fmt: skip
+def decode_and_crop_jpeg(
+    contents,
+    crop_window,
+    channels=0,
+    ratio=1,
+    fancy_upscaling=True,
+    try_recover_truncated=False,
+    acceptable_fraction=1,
+    dct_method="",
+    name=None,
+):
     y, x, height, width = (int(n) for n in convert(crop_window).numpy())
     return decode_jpeg(contents, channels, ratio)[y : y + height, x : x + width]
 

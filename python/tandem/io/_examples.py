@@ -1,4 +1,5 @@
 """Features of serialized tf.train.Example messages, read by the engine."""
+
 import collections
 
 import numpy as np
@@ -24,14 +25,18 @@ class VarLenFeature(collections.namedtuple("VarLenFeature", ["dtype"])):
         return super().__new__(cls, as_dtype(dtype))
 
 
-class FixedLenSequenceFeature(collections.namedtuple("FixedLenSequenceFeature", ["shape", "dtype", "allow_missing", "default_value"])):
+class FixedLenSequenceFeature(
+    collections.namedtuple("FixedLenSequenceFeature", ["shape", "dtype", "allow_missing", "default_value"])
+):
     """Any number of pieces of one shape; a batch is padded to the longest."""
 
     def __new__(cls, shape, dtype, allow_missing=False, default_value=None):
         return super().__new__(cls, shape, as_dtype(dtype), allow_missing, default_value)
 
 
-class RaggedFeature(collections.namedtuple("RaggedFeature", ["dtype", "value_key", "partitions", "row_splits_dtype", "validate"])):
+class RaggedFeature(
+    collections.namedtuple("RaggedFeature", ["dtype", "value_key", "partitions", "row_splits_dtype", "validate"])
+):
     """Any number of values: a RaggedTensor."""
 
     def __new__(cls, dtype, value_key=None, partitions=(), row_splits_dtype="int32", validate=False):
@@ -56,7 +61,9 @@ def _with_defaults(values, counts, size, key, feature):
     """Values where each message has `size` of them, the default where it has none."""
     wrong = [int(c) for c in counts if c not in (0, size)]
     if wrong:
-        raise _bad(f"Key: {key}.  Number of {feature.dtype.name} values != expected.  Values size: {wrong[0]} but output shape: {_shape(feature)}")
+        raise _bad(
+            f"Key: {key}.  Number of {feature.dtype.name} values != expected.  Values size: {wrong[0]} but output shape: {_shape(feature)}"
+        )
     missing = counts == 0 if size else np.zeros(len(counts), bool)
     if not missing.any():
         return values
@@ -92,7 +99,10 @@ def _sequence(values, counts, key, feature, batch):
     if not batch:
         return _core.ops.reshape(values, shape=[most, *shape])
     default = feature.default_value if feature.default_value is not None else "" if feature.dtype.name == "string" else 0
-    pool = _core.ops.reshape(_core.ops.concatenate([values, _core.ops.broadcast_to(_flat(convert(default, feature.dtype)), shape=[size])]), shape=[-1, size])
+    pool = _core.ops.reshape(
+        _core.ops.concatenate([values, _core.ops.broadcast_to(_flat(convert(default, feature.dtype)), shape=[size])]),
+        shape=[-1, size],
+    )
     at = np.full((len(lengths), most), int(lengths.sum()), np.int64)
     starts = np.cumsum(lengths) - lengths
     for row, (start, n) in enumerate(zip(starts, lengths)):
@@ -104,7 +114,9 @@ def _sparse(values, counts, batch):
     try:
         from tandem._sparse import SparseTensor
     except ImportError:
-        raise NotImplementedError("parse_example: VarLenFeature gives a SparseTensor, which is not there yet; use FixedLenSequenceFeature") from None
+        raise NotImplementedError(
+            "parse_example: VarLenFeature gives a SparseTensor, which is not there yet; use FixedLenSequenceFeature"
+        ) from None
     columns = np.concatenate([np.arange(n) for n in counts]) if len(counts) else np.zeros(0)
     rows = np.repeat(np.arange(len(counts)), counts)
     indices = np.stack([rows, columns], 1) if batch else columns[:, None]
