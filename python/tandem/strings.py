@@ -203,8 +203,7 @@ def to_hash_bucket_strong(input, num_buckets, key, name=None):
 
 
 def to_hash_bucket(input, num_buckets, name=None):
-    """Another hash than TensorFlow's here: its own says of itself that it is not the same everywhere."""
-    return to_hash_bucket_fast(input, num_buckets)
+    return _on_values(lambda x: _s.to_plain_hash_bucket(x, int(num_buckets)), input)
 
 
 # --- pieces ---------------------------------------------------------------------------------------------------------------------
@@ -243,11 +242,14 @@ def _rows(data):
 
 
 def unsorted_segment_join(inputs, segment_ids, num_segments, separator="", name=None):
-    parts = [[] for _ in range(int(num_segments))]
-    for word, segment in zip(_core.strings_to_list(as_strings(inputs)), convert(segment_ids).numpy().reshape(-1)):
-        if segment >= 0:
-            parts[int(segment)].append(word)
-    return _from([one(separator).join(p) for p in parts], [len(parts)])
+    x, ids = as_strings(inputs), convert(segment_ids).numpy()
+    rest = list(x.shape[ids.ndim :])
+    rows = np.array(_core.strings_to_list(x), object).reshape(ids.size, -1)
+    parts = [[[] for _ in range(rows.shape[1])] for _ in range(int(num_segments))]
+    for row, segment in zip(rows, ids.reshape(-1)):
+        for place, word in enumerate(row if segment >= 0 else ()):
+            parts[int(segment)][place].append(word)
+    return _from([one(separator).join(words) for segment in parts for words in segment], [len(parts), *rest])
 
 
 # --- Unicode --------------------------------------------------------------------------------------------------------------------

@@ -161,6 +161,11 @@ Tensor to_hash_bucket(const Tensor& x, int64_t buckets) {
       x, [&](const std::string& s) { return static_cast<int64_t>(fingerprint64(s) % static_cast<uint64_t>(buckets)); });
 }
 
+Tensor to_plain_hash_bucket(const Tensor& x, int64_t buckets) {
+  require_buckets(buckets);
+  return each_number<int64_t>(x, [&](const std::string& s) { return static_cast<int64_t>(hash64(s) % static_cast<uint64_t>(buckets)); });
+}
+
 Tensor to_keyed_hash_bucket(const Tensor& x, int64_t buckets, uint64_t key0, uint64_t key1) {
   require_buckets(buckets);
   return each_number<int64_t>(

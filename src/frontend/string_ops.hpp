@@ -17,6 +17,7 @@ Tensor substr(const Tensor& x, const Tensor& position, const Tensor& count, Unit
 Tensor join(const std::vector<Tensor>& xs, const std::string& separator);                // scalars stand beside every element
 Tensor to_number(const Tensor& x, DType dtype);                                          // UserError names the string that is none
 Tensor to_hash_bucket(const Tensor& x, int64_t buckets);                                 // int64, by fingerprint64
+Tensor to_plain_hash_bucket(const Tensor& x, int64_t buckets);                           // by hash64
 Tensor to_keyed_hash_bucket(const Tensor& x, int64_t buckets, uint64_t key0, uint64_t key1);
 
 // Parts of all strings, one behind the other, and how many each has. Without a separator: at white space, no empty parts.

@@ -2,7 +2,7 @@
 
 from tandem.data._dataset import AUTOTUNE, INFINITE, UNKNOWN, Dataset
 from tandem.data._files import FixedLengthRecordDataset, TextLineDataset, TFRecordDataset
-from tandem.data._iterator import Iterator, NumpyIterator
+from tandem.data._iterator import Iterator, IteratorSpec, NumpyIterator
 from tandem.data._nest import DatasetSpec
 from tandem.data._options import Options, ThreadingOptions
 
@@ -16,6 +16,7 @@ __all__ = [
     "DatasetSpec",
     "FixedLengthRecordDataset",
     "Iterator",
+    "IteratorSpec",
     "NumpyIterator",
     "Options",
     "TFRecordDataset",

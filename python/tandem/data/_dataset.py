@@ -38,6 +38,13 @@ def _seed(seed):
     return (_int(seed) + program * 0x9E3779B97F4A7C15) % 2**64
 
 
+def _extents(shape):
+    """A padded shape as numbers; -1 where the longest element says it."""
+    if hasattr(shape, "numpy"):
+        shape = shape.numpy()
+    return [-1 if d is None else _int(d) for d in (shape if hasattr(shape, "__iter__") else [shape])]
+
+
 def _calls(num_parallel_calls):
     return 1 if num_parallel_calls is None else _int(num_parallel_calls)
 
@@ -90,6 +97,10 @@ class Dataset:
     @property
     def element_spec(self):
         return self._nest.spec(self._flat_specs())
+
+    @property
+    def _type_spec(self):
+        return _nest.DatasetSpec(self.element_spec)
 
     def cardinality(self, name=None):
         return convert(self._pipe.cardinality(), "int64")
@@ -430,7 +441,7 @@ class Dataset:
                     hasattr(s, "as_list") or not isinstance(s, (dict, tuple)) or all(d is None or isinstance(d, int) for d in s)
                 ),
             )
-            flat_shapes = [[-1 if d is None else _int(d) for d in s] for s in parts]
+            flat_shapes = [_extents(s) for s in parts]
         if values is not None:
             parts = self._spread(values, lambda v: not isinstance(v, (dict, tuple)))
             specs = self._flat_specs()
@@ -512,8 +523,12 @@ class Dataset:
         return Dataset._of(self._pipe.enumerate(_int(start)), nest, "_EnumerateDataset", [self], None, loose)
 
     def concatenate(self, dataset, name=None):
-        if not self._nest.same_kind(dataset._nest):
-            raise TypeError(f"Incompatible dataset elements: {self.element_spec!r} and {dataset.element_spec!r}.")
+        types = [s.dtype for s in self._flat_specs()], [s.dtype for s in dataset._flat_specs()]
+        if not self._nest.same_kind(dataset._nest) or types[0] != types[1]:
+            raise TypeError(
+                f"Two datasets to concatenate have different types {self.element_spec!r} and {dataset.element_spec!r}. "
+                "Incompatible dataset elements."
+            )
         return Dataset._of(
             self._pipe.concatenate(dataset._pipe), self._nest, "_ConcatenateDataset", [self, dataset], None, self._flat_specs
         )

@@ -118,6 +118,10 @@ class DatasetSpec(TypeSpec):
 
     element_spec = property(lambda self: self._element_spec)
 
+    @staticmethod
+    def from_value(value):
+        return DatasetSpec(value.element_spec)
+
     def _key(self):
         return (self._element_spec,)
 
@@ -191,6 +195,13 @@ def nest_of_spec(spec):
     def leaf(s):
         if s is None or isinstance(s, NoneTensorSpec):
             return _NONE
+        if hasattr(s, "ragged_rank"):
+            from tandem._ragged import RaggedTensor
+
+            like = RaggedTensor.from_row_splits(convert([], s.dtype), [0])
+            flat.extend([TensorSpec(s.shape[s.ragged_rank :] if s.shape.rank is not None else None, s.dtype)])
+            flat.extend([TensorSpec([None], s.row_splits_dtype)] * s.ragged_rank)
+            return CompositeLeaf(like, 1 + s.ragged_rank, s)
         if isinstance(s, DatasetSpec):
             inner, inner_flat = nest_of_spec(s.element_spec)
             flat.extend(TensorSpec([None, *i.shape] if i.shape.rank is not None else None, i.dtype) for i in inner_flat)

@@ -90,8 +90,12 @@ def from_generator(generator, output_types, output_shapes, args, output_signatur
 
     def start():
         for value in generator(*arguments):
-            parts = [p for p, leaf in zip(_flat_like(output_signature, value), nest.leaves) if leaf.count]
-            yield [_checked(p, s) for p, s in zip(parts, flat_specs)]
+            flat, at = [], 0
+            for part, leaf in zip(_flat_like(output_signature, value), nest.leaves):
+                parts = part._components() if isinstance(leaf, _nest.CompositeLeaf) else [part] * leaf.count
+                flat += [_checked(p, s) for p, s in zip(parts, flat_specs[at : at + leaf.count])]
+                at += leaf.count
+            yield flat
 
     return flat_source(start, nest, flat_specs, "_FlatMapDataset")
 

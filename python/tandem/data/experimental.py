@@ -1,6 +1,6 @@
 """tf.data.experimental: names from before they became methods of Dataset, and what is still only here."""
 
-from tandem import _strings
+from tandem import _core, _strings
 from tandem._convert import convert
 from tandem._dtypes import as_dtype
 from tandem.data._dataset import AUTOTUNE, INFINITE, UNKNOWN, Dataset
@@ -148,6 +148,40 @@ def save(dataset, path, compression=None, shard_func=None):
 
 def load(path, element_spec=None, compression=None, reader_func=None):
     return Dataset.load(path, element_spec)
+
+
+def from_list(elements, name=None):
+    """The elements of a list, nests of one structure."""
+    from tandem.data import _nest
+
+    if not elements:
+        raise ValueError("Empty lists are not supported; at least one element is needed to know what elements are.")
+    nests = [_nest.flatten(e) for e in elements]
+    columns = [_core.ops.stack(list(parts)) for parts in zip(*(flat for _, flat in nests))]
+    return Dataset._of(_core.Dataset.from_slices(columns), nests[0][0], "_ListDataset")
+
+
+def get_structure(dataset_or_iterator):
+    return dataset_or_iterator.element_spec
+
+
+def DatasetInitializer(dataset):  # noqa: N802
+    """The pairs of a Dataset, for a table."""
+    from tandem import lookup
+
+    pairs = list(dataset.as_numpy_iterator())
+    key, value = dataset.element_spec
+    return lookup.KeyValueTensorInitializer([k for k, _ in pairs], [v for _, v in pairs], key.dtype, value.dtype)
+
+
+def index_table_from_dataset(
+    dataset=None, num_oov_buckets=0, vocab_size=None, default_value=-1, hasher_spec=None, key_dtype="string", name=None
+):
+    """Each element with its number."""
+    words = dataset if vocab_size is None else dataset.take(vocab_size)
+    return table_from_dataset(
+        words.enumerate().map(lambda i, word: (word, i)), num_oov_buckets, None, default_value, None, key_dtype
+    )
 
 
 def table_from_dataset(

@@ -48,7 +48,8 @@ def join(path, *paths):
 
 
 def glob(pattern):
-    patterns = pattern if isinstance(pattern, (list, tuple)) else [pattern]
+    is_one = isinstance(pattern, (str, bytes)) or hasattr(pattern, "__fspath__") or hasattr(pattern, "shape")
+    patterns = [pattern] if is_one else list(pattern)
     return [name for p in patterns for name in sorted(_glob.glob(_path(p)))]
 
 
