@@ -3,6 +3,7 @@
 from tandem import _core, _strings
 from tandem._convert import convert
 from tandem._dtypes import as_dtype
+from tandem._specs import TensorSpec
 from tandem.data._dataset import AUTOTUNE, INFINITE, UNKNOWN, Dataset
 from tandem.data._files import _names
 from tandem.data._nest import DatasetSpec as DatasetStructure  # noqa: F401
@@ -152,13 +153,22 @@ def load(path, element_spec=None, compression=None, reader_func=None):
 
 def from_list(elements, name=None):
     """The elements of a list, nests of one structure."""
-    from tandem.data import _nest
+    from tandem.data import _nest, _python_stages
 
     if not elements:
         raise ValueError("Empty lists are not supported; at least one element is needed to know what elements are.")
     nests = [_nest.flatten(e) for e in elements]
-    columns = [_core.ops.stack(list(parts)) for parts in zip(*(flat for _, flat in nests))]
-    return Dataset._of(_core.Dataset.from_slices(columns), nests[0][0], "_ListDataset")
+    rows = [flat for _, flat in nests]
+    columns = list(zip(*rows))
+    if all(t.shape == parts[0].shape for parts in columns for t in parts):
+        return Dataset._of(
+            _core.Dataset.from_slices([_core.ops.stack(list(parts)) for parts in columns]), nests[0][0], "_ListDataset"
+        )
+    specs = [
+        TensorSpec(t.shape, t.dtype).most_specific_common_supertype([TensorSpec(o.shape, o.dtype) for o in parts])
+        for t, *parts in columns
+    ]
+    return _python_stages.flat_source(lambda: rows, nests[0][0], specs, "_ListDataset", len(rows))
 
 
 def get_structure(dataset_or_iterator):
