@@ -165,7 +165,7 @@ def test_reduce_and_scan():
     total, count = d.reduce((np.int64(0), np.int64(0)), lambda s, x: (s[0] + x, s[1] + 1))
     assert (int(total), int(count)) == (10, 4)
     assert numbers(d.scan(np.int64(0), lambda s, x: (s + x, s * 10))) == [0, 10, 30, 60]
-    called = d.scan(np.int64(0), lambda s, x: (s + int(x), s * 10))
+    called = d.scan(np.int64(0), lambda s, x: (s + x.numpy(), s * 10))
     assert numbers(called) == [0, 10, 30, 60] and numbers(called) == [0, 10, 30, 60]
 
 
@@ -190,7 +190,7 @@ def test_mixing_datasets():
 
 def test_keeping(tmp_path):
     runs = []
-    d = Dataset.range(4).map(lambda x: (runs.append(1), int(x) * 2)[1])
+    d = Dataset.range(4).map(lambda x: (runs.append(1), x.numpy() * 2)[1])
     cached = d.cache()
     runs.clear()  # the trace that was tried
     assert numbers(cached) == numbers(cached) == [0, 2, 4, 6] and len(runs) == 4
@@ -323,7 +323,7 @@ def test_dicts_and_tuples_as_arguments():
 
 def test_iterators_end_at_any_moment():
     for _ in range(10):
-        it = iter(Dataset.range(1000).map(lambda x: int(x), num_parallel_calls=4).prefetch(4))
+        it = iter(Dataset.range(1000).map(lambda x: x.numpy(), num_parallel_calls=4).prefetch(4))
         next(it)
         del it
 
@@ -364,7 +364,7 @@ def test_cycles_through_functions_are_collected():
 
 def test_functions_of_inner_datasets_outlive_their_python_objects():
     def inner(x):
-        made = Dataset.range(3).map(lambda y: int(y) + 10)
+        made = Dataset.range(3).map(lambda y: y.numpy() + 10)
         made.cycle = made  # only the collector can free it
         return made
 
@@ -377,7 +377,7 @@ def test_functions_of_inner_datasets_outlive_their_python_objects():
 def test_a_program_may_end_in_the_middle():
     code = (
         "from tandem import data\n"
-        "it = iter(data.Dataset.range(10**6).map(lambda x: int(x), num_parallel_calls=3).prefetch(8))\n"
+        "it = iter(data.Dataset.range(10**6).map(lambda x: x.numpy(), num_parallel_calls=3).prefetch(8))\n"
         "next(it)\nprint('end')\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)

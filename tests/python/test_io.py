@@ -100,6 +100,26 @@ def test_a_pipeline_of_examples(tmp_path):
     assert next(iter(batched))["label"].numpy().tolist() == [0, 1, 2, 3, 4]
 
 
+def test_sequences_of_features():
+    message = train.SequenceExample()
+    message.context.feature["n"].int64_list.value.append(3)
+    for row in ([1.0, 2.0], [3.0, 4.0]):
+        message.feature_lists.feature_list["x"].feature.add().float_list.value.extend(row)
+    for word in (b"a", b"b"):
+        message.feature_lists.feature_list["w"].feature.add().bytes_list.value.append(word)
+    context, sequences = io.parse_single_sequence_example(
+        message.SerializeToString(),
+        {"n": io.FixedLenFeature([], "int64")},
+        {"x": io.FixedLenSequenceFeature([2], "float32"), "w": io.FixedLenSequenceFeature([], "string")},
+    )
+    assert context["n"].numpy() == 3 and sequences["x"].numpy().tolist() == [[1, 2], [3, 4]]
+    assert sequences["w"].numpy().tolist() == [b"a", b"b"]
+    with pytest.raises(errors.InvalidArgumentError, match="Feature list 'y' is required"):
+        io.parse_single_sequence_example(message.SerializeToString(), {}, {"y": io.FixedLenSequenceFeature([], "int64")})
+    as_json = '{"features": {"feature": {"label": {"int64List": {"value": [7]}}, "x": {"floatList": {"value": [1, 2]}}}}}'
+    assert io.parse_single_example(io.decode_json_example(as_json), FEATURES)["label"].numpy() == 7
+
+
 def test_images(tmp_path):
     colour = np.random.default_rng(0).integers(0, 256, (5, 7, 3), np.uint8)
     png = io.encode_png(colour)

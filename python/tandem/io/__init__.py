@@ -13,8 +13,10 @@ from tandem.io._examples import (
     RaggedFeature,
     SparseFeature,
     VarLenFeature,
+    decode_json_example,
     parse_example,
     parse_single_example,
+    parse_single_sequence_example,
 )
 from tandem.io._images import (
     decode_bmp,
@@ -55,6 +57,7 @@ __all__ = [
     "decode_gif",
     "decode_image",
     "decode_jpeg",
+    "decode_json_example",
     "decode_png",
     "decode_raw",
     "decode_webp",
@@ -68,6 +71,7 @@ __all__ = [
     "matching_files",
     "parse_example",
     "parse_single_example",
+    "parse_single_sequence_example",
     "parse_tensor",
     "read_file",
     "serialize_tensor",
@@ -120,6 +124,6 @@ def write_graph(graph_or_graph_def, logdir, name, as_text=True):
 
 
 def __getattr__(name):
-    if name in ("parse_sequence_example", "parse_single_sequence_example", "decode_json_example", "decode_proto", "encode_proto"):
+    if name in ("parse_sequence_example", "decode_proto", "encode_proto"):
         raise NotImplementedError(f"tf.io.{name}")
     raise AttributeError(f"module 'tandem.io' has no attribute {name!r}")

@@ -8,7 +8,7 @@ from tandem import _core
 from tandem import errors
 from tandem._convert import convert
 from tandem._dtypes import as_dtype
-from tandem._strings import as_strings
+from tandem._strings import as_strings, mapped, one
 
 
 class FixedLenFeature(collections.namedtuple("FixedLenFeature", ["shape", "dtype", "default_value"])):
@@ -130,6 +130,8 @@ def _parsed(serialized, features, batch):
             raise NotImplementedError(f"parse_example: {type(f).__name__} with indices or partitions (feature {key})")
         if not isinstance(f, (FixedLenFeature, VarLenFeature, FixedLenSequenceFeature, RaggedFeature)):
             raise ValueError(f"Invalid feature {key}:{f}.")
+    if not features:
+        return {}
     keys = [getattr(f, "value_key", None) or key for key, f in features.items()]
     found = _core.strings.parse_examples(_flat(serialized), [(k, f.dtype) for k, f in zip(keys, features.values())])
     result = {}
@@ -164,3 +166,54 @@ def parse_example(serialized, features, example_names=None, name=None):
     if serialized.ndim == 0:
         return _parsed(serialized, features, [])
     return _parsed(serialized, features, list(serialized.shape))
+
+
+def parse_single_sequence_example(serialized, context_features=None, sequence_features=None, example_name=None, name=None):
+    """(context, sequences) of one tf.train.SequenceExample: dicts of tensors."""
+    from tandem._messages import Example, SequenceExample
+
+    try:
+        message = SequenceExample.FromString(one(serialized))
+    except Exception as e:  # protobuf's own, of which there are several
+        raise _bad(f"Could not parse example input, value: {e}") from None
+    context = _parsed(as_strings(Example(features=message.context).SerializeToString()), context_features or {}, [])
+    lists = message.feature_lists.feature_list
+    sequences = {}
+    for key, feature in (sequence_features or {}).items():
+        if key not in lists and not getattr(feature, "allow_missing", True):
+            raise _bad(f"Name: <unknown>, Feature list '{key}' is required but could not be found.")
+        steps = [
+            Example(features={"feature": {key: step}}).SerializeToString()
+            for step in (lists[key].feature if key in lists else ())
+        ]
+        sequences[key] = _steps(key, feature, _core.strings_from(steps, [len(steps)]))
+    return context, sequences
+
+
+def _steps(key, feature, steps):
+    """One feature of all steps: stacked, sparse or ragged."""
+    values, counts = _core.strings.parse_examples(steps, [(key, feature.dtype)])[0]
+    if isinstance(feature, FixedLenSequenceFeature):
+        return _fixed(values, counts.numpy(), key, FixedLenFeature(feature.shape, feature.dtype), [steps.shape[0]])
+    if isinstance(feature, VarLenFeature):
+        return _sparse(values, counts.numpy(), [steps.shape[0]])
+    if isinstance(feature, RaggedFeature) and not feature.partitions:
+        from tandem.strings import ragged
+
+        return ragged(values, counts)
+    raise NotImplementedError(f"parse_single_sequence_example: {type(feature).__name__} (feature {key})")
+
+
+def decode_json_example(json_examples, name=None):
+    """Examples written as JSON, as serialized messages."""
+    from google.protobuf import json_format
+
+    from tandem._messages import Example
+
+    def decode(text):
+        try:
+            return json_format.Parse(text, Example()).SerializeToString()
+        except json_format.ParseError as e:
+            raise _bad(f"Error while parsing JSON: {e}") from None
+
+    return mapped(decode, json_examples)
