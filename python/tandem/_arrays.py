@@ -360,10 +360,6 @@ def ensure_shape(x, shape, name=None):
 
 @api
 def get_static_value(tensor_, partial=False):
-    from tandem._string_tensor import StringTensor
-
-    if isinstance(tensor_, StringTensor):
-        return tensor_.numpy()
     x = tensor(tensor_)
     if not x.is_traced:
         return x.numpy()

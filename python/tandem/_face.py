@@ -74,10 +74,10 @@ def any_tensor(x, dtype=None, hint=None):
 
 def _other_kind(x, dtype):
     if dtype.name == "string":
-        from tandem._string_tensor import StringTensor as kind
-    else:
-        from tandem._complex import ComplexTensor as kind
-    raise NotOneTensor(kind.make(x, dtype))
+        return convert(x, dtype)
+    from tandem._complex import ComplexTensor
+
+    raise NotOneTensor(ComplexTensor.make(x, dtype))
 
 
 def _type_differs(x, dtype):

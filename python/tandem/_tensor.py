@@ -56,9 +56,7 @@ def _repr(self):
         return f"<tf.Tensor '{self.name}' shape={self.shape} dtype={self.dtype.name}>"
     array = self.numpy()
     text = repr(array) if self.ndim or self.dtype is string else str(array)
-    newline = "
-" if "
-" in text else ""
+    newline = "\n" if "\n" in text else ""
     return f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}, numpy={newline}{text}>"
 
 
