@@ -145,8 +145,8 @@ class Dataset {
 
   std::vector<Spec> specs() const;  // of the components; symbols where extents vary; UserError when a callback's results are not declared
   std::optional<std::vector<Spec>> known_specs() const;  // the same; nothing instead of the error
-  int64_t cardinality() const;      // elements in one walk, kInfinite or kUnknown
-  std::string str() const;          // the stages and their options, one behind the other
+  int64_t cardinality() const;                           // elements in one walk, kInfinite or kUnknown
+  std::string str() const;                               // the stages and their options, one behind the other
   Iterator iterate() const;
 
   // The same over flat lists of tensors, for other front-ends.

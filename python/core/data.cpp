@@ -280,7 +280,7 @@ void add_sources(nb::class_<Pipeline>& c) {
         data::Iterator files = D::list_files(p).iterate();
         for (Element e; files.next(e);) names.push_back(data::to_text(e[0]));
       }
-      if (names.empty()) resource_error("No files matched pattern: ", patterns.empty() ? "" : patterns[0], " does not exist");
+      if (names.empty()) user_error("list_files: no patterns");
       const auto count = static_cast<int64_t>(names.size());
       const D all = D::from_slices({as_string_rows(names)});
       return shuffle ? all.shuffle(count, {.seed = seed}) : all;

@@ -126,6 +126,7 @@ void add_strings(nb::module_& m) {
     return now([&] { return so::to_number(x, t); });
   });
   s.def("to_hash_bucket", [](const Tensor& x, int64_t buckets) { return now([&] { return so::to_hash_bucket(x, buckets); }); });
+  s.def("to_plain_hash_bucket", [](const Tensor& x, int64_t buckets) { return now([&] { return so::to_plain_hash_bucket(x, buckets); }); });
   s.def("to_keyed_hash_bucket", [](const Tensor& x, int64_t buckets, uint64_t key0, uint64_t key1) {
     return now([&] { return so::to_keyed_hash_bucket(x, buckets, key0, key1); });
   });

@@ -320,8 +320,12 @@ def squeeze(input, axis=None, name=None):
 
 @api
 def transpose(a, perm=None, conjugate=False, name="transpose"):
-    a = tensor(a)
-    return ops.transpose(a, perm=ints(perm))
+    if conjugate and isinstance(a, Composite):
+        from tandem import math
+
+        a = math.conj(a)
+        return transpose(a, perm)
+    return ops.transpose(tensor(a), perm=ints(perm))
 
 
 @api
@@ -356,10 +360,6 @@ def ensure_shape(x, shape, name=None):
 
 @api
 def get_static_value(tensor_, partial=False):
-    from tandem._string_tensor import StringTensor
-
-    if isinstance(tensor_, StringTensor):
-        return tensor_.numpy()
     x = tensor(tensor_)
     if not x.is_traced:
         return x.numpy()
@@ -617,4 +617,7 @@ def where(condition, x=None, y=None, name=None):
 
 @api
 def bitcast(input, type, name=None):
-    return ops.bitcast(tensor(input), dtype=as_dtype(type))
+    x, dtype = tensor(input), as_dtype(type)
+    if x.ndim == 0 and dtype.size < x.dtype.size:  # one number becomes a row of smaller ones
+        return ops.squeeze(ops.bitcast(ops.expand_dims(x, axis=[0]), dtype=dtype), axis=[0]) if dtype.size == x.dtype.size else ops.bitcast(ops.reshape(x, shape=[1]), dtype=dtype)
+    return ops.bitcast(x, dtype=dtype)

@@ -175,11 +175,22 @@ class ComplexTensor(Composite):
 
     def __dispatch__(self, function, args, kwargs):
         name = function.__name__
+        args, kwargs = [_as_complex(a) for a in args], {k: _as_complex(v) for k, v in kwargs.items()}
         if name in _special:
             return _special[name](*args, **kwargs)
         if name in _by_parts:
             return _each_part(function, args, kwargs)
         return NotImplemented
+
+
+def _as_complex(x):
+    """Lists and arrays of complex numbers as tensors; anything else as it is."""
+    if isinstance(x, (list, tuple, np.ndarray, complex)) and not _has_complex(x):
+        try:
+            return ComplexTensor.make(x) if np.iscomplexobj(x) else x
+        except ValueError:
+            return x
+    return x
 
 
 def _zeros(x):
@@ -222,6 +233,8 @@ _by_parts = {
 
 def _pair(x, y):
     """Two operands, one of them complex at least."""
+    if not isinstance(x, ComplexTensor) and not isinstance(y, ComplexTensor):
+        x = ComplexTensor.make(x)
     if isinstance(x, ComplexTensor):
         return x, x._other(y)
     return y._other(x), y
@@ -252,6 +265,8 @@ def conj(x, name=None):
 
 
 def _where(condition, x=None, y=None, name=None):
+    if x is None and y is None:
+        return convert(np.argwhere(np.asarray(condition)).astype(np.int64))
     x, y = _pair(x, y)
     return ComplexTensor(ops.where(condition, x.re, y.re), ops.where(condition, x.im, y.im))
 

@@ -100,27 +100,24 @@ def _pack_composites(x):
     raise NotOneTensor(x)
 
 
-def _refuse_other_kinds(x, array):
-    """Text and complex numbers are tensors of other classes."""
-    kind = array.dtype.kind
-    if kind == "c":
+def _refuse_complex(x, array):
+    """Complex numbers are tensors of another class."""
+    if array.dtype.kind == "c":
         from tandem._complex import ComplexTensor
 
         raise NotOneTensor(ComplexTensor.make(x))
-    if kind in "SUO":
-        from tandem import _string_tensor
-
-        if _string_tensor.is_strings(x):
-            _string_tensor.raise_as_strings(x)
-        if any(isinstance(item, (list, tuple, np.ndarray)) for item in array.reshape(-1)):
-            raise ValueError("Can't convert non-rectangular Python sequence to Tensor.")
-        raise ValueError(f"Attempt to convert a value ({x!r}) with an unsupported type ({type(x)}) to a Tensor.")
 
 
 def _is_pure_python(x):
     if isinstance(x, (list, tuple)):
         return all(_is_pure_python(item) for item in x)
     return isinstance(x, (bool, int, float))
+
+
+def _begins_with_text(x):
+    while isinstance(x, (list, tuple)) and x:
+        x = x[0]
+    return isinstance(x, (str, bytes))
 
 
 def _strings(x, dtype):
@@ -131,7 +128,7 @@ def _strings(x, dtype):
     try:
         return _strings.as_strings(x)
     except TypeError:
-        raise TypeError(f"no tensor can be made of {x!r}: Attempt to convert a value with an unsupported type ({type(x)}) to a Tensor.") from None
+        raise ValueError(f"Attempt to convert a value ({x!r}) with an unsupported type ({type(x)}) to a Tensor.") from None
 
 
 def convert(x, dtype=None):
@@ -154,7 +151,7 @@ def convert(x, dtype=None):
     if isinstance(x, np.ndarray):
         if x.dtype.kind in "SUO":
             return _strings(x, dtype)
-        _refuse_other_kinds(x, x)
+        _refuse_complex(x, x)
         return from_array(x, dtype)
     for kind, function in _converters:
         if isinstance(x, kind):
@@ -171,13 +168,15 @@ def convert(x, dtype=None):
         return _core.ops.stack([convert(item, dtype or as_dtype("int32")) for item in x])
     if hasattr(x, "__dlpack__") and not isinstance(x, np.generic) and not hasattr(x, "__array__"):
         return convert(_core.from_dlpack(x.__dlpack__()), dtype)
+    if _begins_with_text(x):  # NumPy would cut zeros off its end
+        return _strings(x, dtype)
     try:
         array = np.asarray(x)
     except ValueError as e:
         raise ValueError(f"Can't convert non-rectangular Python sequence to Tensor. ({e})") from None
     if array.dtype.kind in "SUO":
         return _strings(x, dtype)
-    _refuse_other_kinds(x, array)
+    _refuse_complex(x, array)
     if dtype is None and _is_pure_python(x):
         dtype = _python_dtype(array)
     return from_array(array, dtype)

@@ -92,6 +92,8 @@ def _check_rows(at, x, what):
 @api
 def scatter_nd(indices, updates, shape, bad_indices_policy="", name=None):
     updates = tensor(updates)
+    if updates.dtype.name == "string":  # nothing is added: places are empty before
+        return tensor_scatter_nd_update(ops.full(convert(""), shape=_shape_argument(shape)), indices, updates)
     base = ops.full(convert(np.array(0, updates.dtype.as_numpy_dtype)), shape=_shape_argument(shape))
     return tensor_scatter_nd_add(base, indices, updates)
 

@@ -7,6 +7,7 @@ import threading
 import numpy as np
 
 from tandem import _core
+from tandem import _trace
 from tandem import nest
 from tandem._convert import Composite
 from tandem._face import CoreVariable, Tensor, any_tensor, convert, ops, tensor
@@ -26,6 +27,12 @@ def _active():
     if not hasattr(_local, "tapes"):
         _local.tapes = []
     return _local.tapes
+
+
+def _here():
+    """Those of them that belong to the present trace."""
+    trace = _trace.current()
+    return [t for t in _active() if t._trace is trace]
 
 
 class _CustomStep:
@@ -63,7 +70,7 @@ class GradientTape:
         return False
 
     def _start(self):
-        self._recording = True
+        self._recording, self._trace = True, _trace.current()
         _active().append(self)
 
     def _stop(self):
@@ -121,6 +128,10 @@ class GradientTape:
 
     def gradient(self, target, sources, output_gradients=None, unconnected_gradients=UnconnectedGradients.NONE):
         self._check_usable()
+        if output_gradients is None and unconnected_gradients is UnconnectedGradients.NONE and not self._custom and isinstance(target, Tensor):
+            single = isinstance(sources, (Tensor, CoreVariable))
+            if (sources.dtype.is_floating if single else _all_plain(sources)) and target.dtype.is_floating:
+                return self._plain_gradient(target, sources, single)
         zero = UnconnectedGradients(unconnected_gradients) is UnconnectedGradients.ZERO
         flat_sources = nest.flatten(sources)
         targets = [x for x in nest.flatten(target) if x is not None]
@@ -141,6 +152,17 @@ class GradientTape:
         if not self._persistent:
             self._tape, self._used, self._custom = None, True, []
         return nest.pack_sequence_as(sources, made)
+
+    def _plain_gradient(self, target, sources, single):
+        """One target by tensors and variables: nothing to look through."""
+        tape = self._tape
+        if not self._persistent:
+            if self._recording:
+                self._stop()
+                tape.stop()
+            self._tape, self._used = None, True
+        found = tape.gradients([target], [sources] if single else sources)
+        return found[0] if single else type(sources)(found)
 
     def _real_targets(self, targets, seeds):
         kept, kept_seeds = [], []
@@ -186,7 +208,14 @@ class GradientTape:
                 continue
             upstream = [_zeros_like(o) if g is None else g for g, o in zip(upstream, step.outputs)]
             inner = step.backward(upstream)
-            pairs = [(x, g) for x, g in zip(step.inputs, inner) if g is not None]
+            pairs = []
+            for x, g in zip(step.inputs, inner):
+                if isinstance(x, CoreVariable) and g is not None:  # read inside of the step: the gradient is the variable's own
+                    for j, source in enumerate(wanted):
+                        if isinstance(source, CoreVariable) and source.number == x.number:
+                            totals[j] = _sum(totals[j], g)
+                elif g is not None:
+                    pairs.append((x, g))
             if not pairs:
                 continue
             earlier = [o for s in steps[:k] for o in s.outputs]
@@ -245,6 +274,15 @@ class GradientTape:
         return ops.reshape(ops.stack(columns, axis=1), shape=shape)
 
 
+def _all_plain(sources):
+    if type(sources) not in (list, tuple):
+        return False
+    for s in sources:
+        if not isinstance(s, (Tensor, CoreVariable)) or not s.dtype.is_floating:
+            return False
+    return True
+
+
 def _plain_source(s):
     if isinstance(s, (Tensor, CoreVariable)):
         return s if s.dtype.is_floating else None
@@ -291,13 +329,15 @@ def custom_gradient(f=None):
     if f is None:
         return custom_gradient
 
+    from tandem._function import autograph
+
     @functools.wraps(f)
     def call(*args, **kwargs):
         inputs = [any_tensor(x) if not isinstance(x, CoreVariable) else x for x in nest.flatten(args) if _is_differentiable(x)]
         converted = nest.map_structure(lambda x: any_tensor(x) if not isinstance(x, (CoreVariable, str)) and _is_differentiable(x) else x, args)
-        tapes = list(_active())
+        tapes = _here()
         with _paused(tapes), _watching() as read:
-            result, backward = f(*converted, **kwargs)
+            result, backward = autograph.converted_if_enabled(f)(*converted, **kwargs)
         flat = [tensor(x) for x in nest.flatten(result)]
         flat_inputs = [x for x in nest.flatten(converted) if _is_differentiable(x)]
         variables = read(flat_inputs)
@@ -424,8 +464,7 @@ def recompute_grad(f):
 
 @contextlib.contextmanager
 def stopped():
-    tapes = list(_active())
-    with _paused(tapes):
+    with _paused(_here()):
         yield
 
 

@@ -1,4 +1,5 @@
 """tf.train.Example and its parts: protobuf messages, described here and made by protobuf itself."""
+
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 _FIELD = descriptor_pb2.FieldDescriptorProto
@@ -7,7 +8,11 @@ _MESSAGES = {
     "BytesList": [("value", 1, "repeated", "bytes")],
     "FloatList": [("value", 1, "packed", "float")],
     "Int64List": [("value", 1, "packed", "int64")],
-    "Feature": [("bytes_list", 1, "kind", "BytesList"), ("float_list", 2, "kind", "FloatList"), ("int64_list", 3, "kind", "Int64List")],
+    "Feature": [
+        ("bytes_list", 1, "kind", "BytesList"),
+        ("float_list", 2, "kind", "FloatList"),
+        ("int64_list", 3, "kind", "Int64List"),
+    ],
     "Features": [("feature", 1, "map", "Feature")],
     "FeatureList": [("feature", 1, "repeated", "Feature")],
     "FeatureLists": [("feature_list", 1, "map", "FeatureList")],
@@ -36,7 +41,9 @@ def _add_field(message, name, number, label, kind):
         entry = message.nested_type.add(name="".join(part.capitalize() for part in name.split("_")) + "Entry")
         entry.options.map_entry = True
         entry.field.add(name="key", number=1, label=_FIELD.LABEL_OPTIONAL, type=_FIELD.TYPE_STRING)
-        entry.field.add(name="value", number=2, label=_FIELD.LABEL_OPTIONAL, type=_FIELD.TYPE_MESSAGE, type_name=f".tensorflow.{kind}")
+        entry.field.add(
+            name="value", number=2, label=_FIELD.LABEL_OPTIONAL, type=_FIELD.TYPE_MESSAGE, type_name=f".tensorflow.{kind}"
+        )
         field.type_name = f".tensorflow.{message.name}.{entry.name}"
 
 

@@ -232,6 +232,8 @@ def _on_host(func, inp, Tout, unpack):
 
 
 def py_function(func=None, inp=None, Tout=None, name=None):
+    if func is None:
+        return lambda f: lambda *args: py_function(f, args, Tout, name)
     return _on_host(func, inp, Tout, lambda t: t)
 
 

@@ -69,8 +69,21 @@ def binary(name, a, b):
 
     if a is None or b is None:
         return name == "not_equal"
+    if name in ("equal", "not_equal") and not _same_lengths(a, b):
+        return name == "not_equal"
     x, y, rows = _broadcast(a, b)
     return rows.with_flat_values(getattr(math, name)(x, y))
+
+
+def _same_lengths(a, b):
+    """Whether rows can be compared: a tensor has rows of one length."""
+    if _is_ragged(a) and _is_ragged(b):
+        return _same_rows(a, b) or a.ragged_rank != b.ragged_rank
+    ragged, other = (a, b) if _is_ragged(a) else (b, a)
+    other = any_tensor(other)
+    if other.ndim != ragged.ndim or ragged.ragged_rank != 1:
+        return True
+    return len(ragged) == other.shape[0] and bool(np.all(np.diff(ragged._splits) == other.shape[1])) or 1 in other.shape[:2]
 
 
 def dispatch(function, args, kwargs):

@@ -1,4 +1,5 @@
 """Strings between Python and tensors: bytes, str (written as UTF-8), lists and NumPy arrays of them."""
+
 import numpy as np
 
 from tandem import _core

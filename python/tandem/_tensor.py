@@ -113,7 +113,11 @@ def _set_shape(self, shape):
 def _name(self):
     if not self.is_traced:
         raise AttributeError("Tensor.name is undefined when eager execution is enabled.")
-    return f"Tensor_{self.identity() & 0xFFFFFF:x}:0"
+    return self.__dict__.get("_graph_name") or f"Tensor_{self.identity() & 0xFFFFFF:x}:0"
+
+
+def _op(self):
+    raise AttributeError("Tensor.op is undefined when eager execution is enabled.")
 
 
 def setup():
@@ -122,7 +126,8 @@ def setup():
         "numpy": numpy, "__array__": _array, "__dlpack__": _dlpack, "__repr__": _repr, "__str__": _str, "__iter__": _iterate,
         "__hash__": _hash, "ref": lambda self: Reference(self), "experimental_ref": lambda self: Reference(self),
         "get_shape": lambda self: self.shape, "set_shape": _set_shape, "rank": property(lambda self: self.ndim),
-        "name": property(_name), "__array_priority__": 100,
+        "name": property(_name), "__array_priority__": 100, "device": "/job:localhost/replica:0/task:0/device:CPU:0",
+        "backing_device": "/job:localhost/replica:0/task:0/device:CPU:0", "op": property(_op), "graph": property(_op),
         "__format__": lambda self, spec: format(self.item(), spec) if spec and self.ndim == 0 else str(self),
         "__round__": lambda self, n=None: ops.round(self),
         "__complex__": lambda self: complex(self.item()),

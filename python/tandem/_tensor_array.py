@@ -102,7 +102,7 @@ class TensorArray(Composite):
         if self._items[at] is None:
             raise errors.InvalidArgumentError(None, None, f"Could not read index {at} twice because it was cleared after a previous read, or it was never written")
         found = self._items[at]
-        if self._clear:
+        if self._clear and not self._dynamic:
             self._items[at] = None
         return found
 

@@ -1,9 +1,8 @@
 """tf.Tensor: one class for what programs ask about, whatever of ours holds the numbers."""
 from tandem import _core
 from tandem._complex import ComplexTensor
-from tandem._string_tensor import StringTensor
 
-_kinds = (_core.Tensor, ComplexTensor, StringTensor)
+_kinds = (_core.Tensor, ComplexTensor)
 
 
 class _Meta(type):

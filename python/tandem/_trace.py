@@ -48,9 +48,13 @@ def variable_is_made(variable):
     trace.variables.append(variable)
 
 
+# What the engine says of traced tensors, and of strings, which are never traced.
+_NO_VALUES = ("while a function is traced", "symbolic tf.Tensor", "strings cannot be traced", "which are not traced", "and was given string[")
+
+
 def is_about_missing_values(error):
     """Whether an error says that a traced tensor has no numbers yet."""
     if isinstance(error, NeedsData):
         return True
     text = str(error)
-    return isinstance(error, (NotImplementedError, ValueError, TypeError)) and ("while a function is traced" in text or "symbolic tf.Tensor" in text)
+    return isinstance(error, (NotImplementedError, ValueError, TypeError)) and any(part in text for part in _NO_VALUES)

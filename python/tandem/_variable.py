@@ -1,6 +1,8 @@
 """tf.Variable over the engine's: a value that keeps its shape and can be assigned."""
 import contextlib
 import enum
+import sys
+import weakref
 
 import numpy as np
 
@@ -107,6 +109,9 @@ class Variable(_core.Variable):
         if shape is not None:
             self._static_shape = TensorShape(shape)
         _known[self.number] = self
+        if "tandem.distribute" in sys.modules:
+            strategy = sys.modules["tandem.distribute"].get_strategy()
+            self._distribute_strategy = strategy if sys.modules["tandem.distribute"].has_strategy() else None
 
     # --- what it is
 
@@ -335,8 +340,6 @@ def _scope_prefix():
 
     return _names.current_prefix()
 
-
-import weakref  # noqa: E402
 
 _known = weakref.WeakValueDictionary()  # by the engine's number
 

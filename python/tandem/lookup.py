@@ -1,4 +1,5 @@
 """tf.lookup: tables from keys to values, on the host. Those from numbers to numbers also work inside of compiled functions."""
+
 import numpy as np
 
 from tandem import _core, _dtypes, _strings
@@ -35,7 +36,18 @@ class KeyValueTensorInitializer(TableInitializerBase):
 class TextFileInitializer(TableInitializerBase):
     """A pair for each line: the line itself, its number, or one of its fields."""
 
-    def __init__(self, filename, key_dtype, key_index, value_dtype, value_index, vocab_size=None, delimiter="\t", name=None, value_index_offset=0):
+    def __init__(
+        self,
+        filename,
+        key_dtype,
+        key_index,
+        value_dtype,
+        value_index,
+        vocab_size=None,
+        delimiter="\t",
+        name=None,
+        value_index_offset=0,
+    ):
         self._file, self._indices, self._size = _strings.text(filename), (key_index, value_index), vocab_size
         self._delimiter, self._offset = _strings.one(delimiter), value_index_offset
         if key_index == TextFileIndex.LINE_NUMBER and as_dtype(key_dtype).name != "int64":
@@ -50,9 +62,13 @@ class TextFileInitializer(TableInitializerBase):
             raise errors.NotFoundError(None, None, f"{self._file}; {e.strerror}") from None
         if self._size is not None:
             if len(lines) < self._size:
-                raise errors.InvalidArgumentError(None, None, f"Invalid vocab_size in {self._file}: expected {self._size} but got {len(lines)}")
+                raise errors.InvalidArgumentError(
+                    None, None, f"Invalid vocab_size in {self._file}: expected {self._size} but got {len(lines)}"
+                )
             lines = lines[: self._size]
-        return tuple(self._column(lines, index, dtype) for index, dtype in zip(self._indices, (self._key_dtype, self._value_dtype)))
+        return tuple(
+            self._column(lines, index, dtype) for index, dtype in zip(self._indices, (self._key_dtype, self._value_dtype))
+        )
 
     def _column(self, lines, index, dtype):
         if index == TextFileIndex.LINE_NUMBER:
@@ -63,8 +79,16 @@ class TextFileInitializer(TableInitializerBase):
 
 
 class TextFileIdTableInitializer(TextFileInitializer):
-    def __init__(self, filename, key_column_index=TextFileIndex.WHOLE_LINE, value_column_index=TextFileIndex.LINE_NUMBER, vocab_size=None,
-                 delimiter="\t", name=None, key_dtype="string"):  # fmt: skip
+    def __init__(
+        self,
+        filename,
+        key_column_index=TextFileIndex.WHOLE_LINE,
+        value_column_index=TextFileIndex.LINE_NUMBER,
+        vocab_size=None,
+        delimiter="\t",
+        name=None,
+        key_dtype="string",
+    ):
         super().__init__(filename, key_dtype, key_column_index, "int64", value_column_index, vocab_size, delimiter)
 
 
@@ -86,10 +110,18 @@ class _Pairs:
         self._table = self._sorted = None
 
     def insert(self, keys, values, unique=False):
-        rows = _python_keys(values) if values.ndim <= keys.ndim else list(values.numpy().reshape(keys.shape.num_elements(), *values.shape[keys.ndim :]))
+        rows = (
+            _python_keys(values)
+            if values.ndim <= keys.ndim
+            else list(values.numpy().reshape(keys.shape.num_elements(), *values.shape[keys.ndim :]))
+        )
         for k, v in zip(_python_keys(keys), rows):
             if unique and k in self.map and np.any(self.map[k] != v):
-                raise errors.FailedPreconditionError(None, None, f"HashTable has different value for same key. Key {k} has {self.map[k]} and trying to add value {v}")
+                raise errors.FailedPreconditionError(
+                    None,
+                    None,
+                    f"HashTable has different value for same key. Key {k} has {self.map[k]} and trying to add value {v}",
+                )
             self.map[k] = v
         self.changed()
 
@@ -117,7 +149,10 @@ class _Pairs:
         """By the place among sorted keys: ops alone, so that it can be traced."""
         if self._sorted is None:
             order = sorted(self.map)
-            self._sorted = convert(np.array(order, self.key_dtype.as_numpy_dtype)), convert(np.array([self.map[k] for k in order], self.value_dtype.as_numpy_dtype))
+            self._sorted = (
+                convert(np.array(order, self.key_dtype.as_numpy_dtype)),
+                convert(np.array([self.map[k] for k in order], self.value_dtype.as_numpy_dtype)),
+            )
         known, values = self._sorted
         ops = _core.ops
         at = ops.minimum(ops.searchsorted(known, keys), len(self.map) - 1)
@@ -125,7 +160,9 @@ class _Pairs:
 
     def export(self):
         keys, values = list(self.map), list(self.map.values())
-        as_tensor = lambda items, t: _core.strings_from(items, [len(items)]) if t is _dtypes.string else convert(np.array(items, t.as_numpy_dtype))  # noqa: E731
+        as_tensor = lambda items, t: (
+            _core.strings_from(items, [len(items)]) if t is _dtypes.string else convert(np.array(items, t.as_numpy_dtype))
+        )  # noqa: E731
         return as_tensor(keys, self.key_dtype), as_tensor(values, self.value_dtype)
 
 
@@ -177,7 +214,11 @@ class StaticVocabularyTable(_Table):
 
     def __init__(self, initializer, num_oov_buckets, lookup_key_dtype=None, name=None, experimental_is_anonymous=False):
         if num_oov_buckets <= 0:
-            raise ValueError("`num_oov_buckets` must be > 0; use StaticHashTable instead." if initializer is not None else "`num_oov_buckets` must be > 0")
+            raise ValueError(
+                "`num_oov_buckets` must be > 0; use StaticHashTable instead."
+                if initializer is not None
+                else "`num_oov_buckets` must be > 0"
+            )
         key_dtype = as_dtype(lookup_key_dtype or (initializer.key_dtype if initializer else "string"))
         if initializer is not None and initializer.value_dtype.name != "int64":
             raise TypeError(f"Invalid `value_dtype`, expected {as_dtype('int64')} but got {initializer.value_dtype}.")
@@ -234,13 +275,25 @@ class _MutableTable(_Table):
 
 
 class MutableHashTable(_MutableTable):
-    def __init__(self, key_dtype, value_dtype, default_value, name="MutableHashTable", checkpoint=True, experimental_is_anonymous=False):
+    def __init__(
+        self, key_dtype, value_dtype, default_value, name="MutableHashTable", checkpoint=True, experimental_is_anonymous=False
+    ):
         super().__init__(key_dtype, value_dtype, default_value, name)
 
 
 class DenseHashTable(_MutableTable):
-    def __init__(self, key_dtype, value_dtype, default_value, empty_key, deleted_key, initial_num_buckets=None, name="MutableDenseHashTable",
-                 checkpoint=True, experimental_is_anonymous=False):  # fmt: skip
+    def __init__(
+        self,
+        key_dtype,
+        value_dtype,
+        default_value,
+        empty_key,
+        deleted_key,
+        initial_num_buckets=None,
+        name="MutableDenseHashTable",
+        checkpoint=True,
+        experimental_is_anonymous=False,
+    ):
         super().__init__(key_dtype, value_dtype, default_value, name)
         self._reserved = [_python_keys(convert(k, as_dtype(key_dtype)))[0] for k in (empty_key, deleted_key)]
         if self._reserved[0] == self._reserved[1]:

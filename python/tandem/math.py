@@ -125,7 +125,17 @@ def _binary(name, row=None, floats=False):
         return op(float_tensor(x, public), float_tensor(y, public))
 
     public = name
-    return api(_named(floating if floats else call, name, op.__doc__))
+    slow = api(_named(floating if floats else call, name, op.__doc__))
+    if floats:
+        return slow
+
+    def fast(x, y, name=None):
+        if type(x) is Tensor and type(y) is Tensor:  # the common case, without looking further
+            return op(x, y)
+        return slow(x, y)
+
+    fast.python_function = slow.python_function
+    return _named(fast, public, op.__doc__)
 
 
 add, subtract, multiply = _binary("add"), _binary("subtract"), _binary("multiply")
@@ -242,7 +252,7 @@ def clip_by_value(t, clip_value_min, clip_value_max, name=None):
     if isinstance(t, IndexedSlices):
         return IndexedSlices(clip_by_value(t.values, clip_value_min, clip_value_max), t.indices, t.dense_shape)
     t = tensor(t)
-    low, high = _limit(clip_value_min, t.dtype), _limit(clip_value_max, t.dtype)
+    low, high = [tensor(v, t.dtype) if not isinstance(v, (np.ndarray, np.generic)) else convert(v, t.dtype) for v in (clip_value_min, clip_value_max)]
     made = strict.maximum(strict.minimum(t, high), low)
     if made.shape != t.shape:
         raise errors.InvalidArgumentError(None, None, f"clip_by_value: limits of shapes {low.shape} and {high.shape} do not fit the tensor's {t.shape}")

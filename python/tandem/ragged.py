@@ -115,7 +115,7 @@ def map_flat_values(op, *args, **kwargs):
 
 def row_splits_to_segment_ids(splits, name=None, out_type=None):
     array = any_tensor(splits).numpy()
-    kind = array.dtype if out_type is None else as_dtype(out_type).as_numpy_dtype
+    kind = (array.dtype if hasattr(splits, "dtype") else np.int64) if out_type is None else as_dtype(out_type).as_numpy_dtype
     return convert(np.repeat(np.arange(len(array) - 1), np.diff(array)).astype(kind))
 
 

@@ -294,7 +294,8 @@ def random_index_shuffle(index, seed, max_index, rounds=4, name=None):
 
 def create_rng_state(seed, alg):
     words = [int(n) & 0xFFFFFFFFFFFFFFFF for n in np.asarray(seed).reshape(-1).tolist()]
-    made = np.array([0, 0, *words][-3:] if len(words) > 1 else [words[0], 0, 0], np.uint64)
+    kept = 2 if _algorithm(alg) == 2 else 3
+    made = np.array((words + [0, 0, 0])[:kept], np.uint64)
     return convert(made.view(np.int64))
 
 

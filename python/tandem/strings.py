@@ -1,4 +1,5 @@
-"""tf.strings: what is done with strings. They are on the host: inside of a compiled function only strings that are known there can be used."""
+"""tf.strings: what is done with strings. They are on the host: a compiled function can only use strings that it knows."""
+
 import re
 
 import numpy as np
@@ -18,23 +19,15 @@ def _from(items, shape):
 
 
 def ragged(values, counts):
-    """Rows of different lengths: one tensor for a scalar, else a RaggedTensor where it is there, else a nested list of tensors."""
+    """Rows of different lengths: one tensor for a scalar, else a RaggedTensor."""
     if counts.ndim == 0:
         return values
-    try:
-        from tandem._ragged import RaggedTensor
-    except ImportError:
-        RaggedTensor = None
-    if RaggedTensor is not None:
-        made = RaggedTensor.from_row_lengths(values, _core.ops.reshape(counts, shape=[-1]))
-        for extent in reversed(counts.shape[1:]):
-            made = RaggedTensor.from_uniform_row_length(made, extent)
-        return made
-    ends = np.cumsum(counts.numpy().reshape(-1))
-    rows = [values[int(e - n) : int(e)] for e, n in zip(ends, counts.numpy().reshape(-1))]
+    from tandem._ragged import RaggedTensor
+
+    made = RaggedTensor.from_row_lengths(values, _core.ops.reshape(counts, shape=[-1]))
     for extent in reversed(counts.shape[1:]):
-        rows = [rows[i : i + extent] for i in range(0, len(rows), extent)]
-    return rows
+        made = RaggedTensor.from_uniform_row_length(made, extent)
+    return made
 
 
 def _on_values(function, x):
@@ -72,7 +65,9 @@ def substr(input, pos, len, unit="BYTE", name=None):
 def join(inputs, separator="", name=None):
     parts = [as_strings(x) for x in inputs]
     shape = next((p.dims for p in parts if p.ndim), ())
-    return _s.join([p if p.ndim == 0 or p.dims == shape else _core.ops.broadcast_to(p, shape=shape) for p in parts], one(separator))
+    return _s.join(
+        [p if p.ndim == 0 or p.dims == shape else _core.ops.broadcast_to(p, shape=shape) for p in parts], one(separator)
+    )
 
 
 def reduce_join(inputs, axis=None, keepdims=False, separator="", name=None):
@@ -97,16 +92,23 @@ def bytes_split(input, name=None):
     return ragged(*_s.split_bytes(as_strings(input)))
 
 
-# --- patterns -----------------------------------------------------------------------------------------------------------------------
+# --- patterns -------------------------------------------------------------------------------------------------------------------
 
 
 def _pattern(pattern):
     """RE2's syntax is that of Python's re but for the names of classes."""
     text = one(pattern)
     classes = {
-        b"[:alpha:]": b"a-zA-Z", b"[:digit:]": b"0-9", b"[:alnum:]": b"a-zA-Z0-9", b"[:upper:]": b"A-Z", b"[:lower:]": b"a-z", b"[:space:]": b"\\s",
-        b"[:punct:]": b"!-/:-@\\[-`{-~", b"[:word:]": b"\\w", b"[:xdigit:]": b"0-9A-Fa-f",
-    }  # fmt: skip
+        b"[:alpha:]": b"a-zA-Z",
+        b"[:digit:]": b"0-9",
+        b"[:alnum:]": b"a-zA-Z0-9",
+        b"[:upper:]": b"A-Z",
+        b"[:lower:]": b"a-z",
+        b"[:space:]": b"\\s",
+        b"[:punct:]": b"!-/:-@\\[-`{-~",
+        b"[:word:]": b"\\w",
+        b"[:xdigit:]": b"0-9A-Fa-f",
+    }
     for name, members in classes.items():
         text = text.replace(name, members)
     text = re.sub(rb"\\p\{(?:P|Punct)\}", rb"[!-/:-@\\[-`{-~]", text).replace(b"\\z", b"\\Z")
@@ -127,12 +129,14 @@ def regex_full_match(input, pattern, name=None):
     compiled = _pattern(pattern)
 
     def match(x):
-        return convert(np.array([compiled.fullmatch(s) is not None for s in _core.strings_to_list(x)], bool).reshape(tuple(x.shape)))
+        return convert(
+            np.array([compiled.fullmatch(s) is not None for s in _core.strings_to_list(x)], bool).reshape(tuple(x.shape))
+        )
 
     return _on_values(match, input)
 
 
-# --- numbers ------------------------------------------------------------------------------------------------------------------------
+# --- numbers --------------------------------------------------------------------------------------------------------------------
 
 
 def to_number(input, out_type=dtypes.float32, name=None):
@@ -199,17 +203,18 @@ def to_hash_bucket_strong(input, num_buckets, key, name=None):
 
 
 def to_hash_bucket(input, num_buckets, name=None):
-    """Another hash than TensorFlow's here: its own says of itself that it is not the same everywhere."""
-    return to_hash_bucket_fast(input, num_buckets)
+    return _on_values(lambda x: _s.to_plain_hash_bucket(x, int(num_buckets)), input)
 
 
-# --- pieces -------------------------------------------------------------------------------------------------------------------------
+# --- pieces ---------------------------------------------------------------------------------------------------------------------
 
 
 def ngrams(data, ngram_width, separator=" ", pad_values=None, padding_width=None, preserve_short_sequences=False, name=None):
     by = one(separator)
     widths = [ngram_width] if isinstance(ngram_width, int) else list(ngram_width)
-    left, right = (None, None) if pad_values is None else (pad_values, pad_values) if isinstance(pad_values, (str, bytes)) else pad_values
+    left, right = (
+        (None, None) if pad_values is None else (pad_values, pad_values) if isinstance(pad_values, (str, bytes)) else pad_values
+    )
     rows, shape, is_ragged = _rows(data)
     results = []
     for row in rows:
@@ -237,14 +242,17 @@ def _rows(data):
 
 
 def unsorted_segment_join(inputs, segment_ids, num_segments, separator="", name=None):
-    parts = [[] for _ in range(int(num_segments))]
-    for word, segment in zip(_core.strings_to_list(as_strings(inputs)), convert(segment_ids).numpy().reshape(-1)):
-        if segment >= 0:
-            parts[int(segment)].append(word)
-    return _from([one(separator).join(p) for p in parts], [len(parts)])
+    x, ids = as_strings(inputs), convert(segment_ids).numpy()
+    rest = list(x.shape[ids.ndim :])
+    rows = np.array(_core.strings_to_list(x), object).reshape(ids.size, -1)
+    parts = [[[] for _ in range(rows.shape[1])] for _ in range(int(num_segments))]
+    for row, segment in zip(rows, ids.reshape(-1)):
+        for place, word in enumerate(row if segment >= 0 else ()):
+            parts[int(segment)][place].append(word)
+    return _from([one(separator).join(words) for segment in parts for words in segment], [len(parts), *rest])
 
 
-# --- Unicode ------------------------------------------------------------------------------------------------------------------------
+# --- Unicode --------------------------------------------------------------------------------------------------------------------
 
 _BAD = {"replace": "replace", "ignore": "ignore", "strict": "strict"}
 
@@ -270,7 +278,9 @@ def unicode_decode(input, input_encoding, errors="replace", replacement_char=655
 
 
 def unicode_split(input, input_encoding, errors="replace", replacement_char=65533, name=None):
-    flat, counts = _each(input, lambda s: [c.encode(input_encoding) for c in _decoded(s, input_encoding, errors, replacement_char)])
+    flat, counts = _each(
+        input, lambda s: [c.encode(input_encoding) for c in _decoded(s, input_encoding, errors, replacement_char)]
+    )
     return ragged(_from(flat, [len(flat)]), counts)
 
 
@@ -284,16 +294,24 @@ def _offsets(input, encoding, bad, replacement):
     return ragged(convert(np.array(flat, np.int64)), counts)
 
 
-def unicode_decode_with_offsets(input, input_encoding, errors="replace", replacement_char=65533, replace_control_characters=False, name=None):
-    return unicode_decode(input, input_encoding, errors, replacement_char), _offsets(input, input_encoding, errors, replacement_char)
+def unicode_decode_with_offsets(
+    input, input_encoding, errors="replace", replacement_char=65533, replace_control_characters=False, name=None
+):
+    return unicode_decode(input, input_encoding, errors, replacement_char), _offsets(
+        input, input_encoding, errors, replacement_char
+    )
 
 
 def unicode_split_with_offsets(input, input_encoding, errors="replace", replacement_char=65533, name=None):
-    return unicode_split(input, input_encoding, errors, replacement_char), _offsets(input, input_encoding, errors, replacement_char)
+    return unicode_split(input, input_encoding, errors, replacement_char), _offsets(
+        input, input_encoding, errors, replacement_char
+    )
 
 
 def unicode_encode(input, output_encoding, errors="replace", replacement_char=65533, name=None):
-    encode = lambda codes: "".join(chr(c if 0 <= c < 0x110000 and not 0xD800 <= c < 0xE000 else replacement_char) for c in codes).encode(output_encoding)  # noqa: E731
+    encode = lambda codes: "".join(
+        chr(c if 0 <= c < 0x110000 and not 0xD800 <= c < 0xE000 else replacement_char) for c in codes
+    ).encode(output_encoding)  # noqa: E731
     if hasattr(input, "flat_values"):
         return convert([encode(row) for row in input.to_list()])
     if isinstance(input, list) and input and isinstance(input[0], (list, _core.Tensor)):
@@ -303,7 +321,9 @@ def unicode_encode(input, output_encoding, errors="replace", replacement_char=65
     return _from([encode(r.tolist()) for r in rows], x.shape[:-1])
 
 
-def unicode_transcode(input, input_encoding, output_encoding, errors="replace", replacement_char=65533, replace_control_characters=False, name=None):
+def unicode_transcode(
+    input, input_encoding, output_encoding, errors="replace", replacement_char=65533, replace_control_characters=False, name=None
+):
     def transcode(s):
         text = _decoded(s, input_encoding, errors, replacement_char)
         if replace_control_characters:

@@ -100,8 +100,22 @@ uint64_t fingerprint64(std::string_view bytes) {
   return n <= 16 ? of_16(s, n) : n <= 32 ? of_32(s, n) : n <= 64 ? of_64(s, n) : of_many(s, n);
 }
 
+uint64_t hash64(std::string_view bytes) {
+  constexpr uint64_t kSeed = 0xdecafcaffe, kMul = 0xc6a4a7935bd1e995;
+  uint64_t h = kSeed ^ (bytes.size() * kMul);
+  size_t at = 0;
+  for (; at + 8 <= bytes.size(); at += 8) h = (h ^ mixed(word(bytes.data() + at) * kMul) * kMul) * kMul;
+  if (at < bytes.size()) {
+    uint64_t rest = 0;
+    std::memcpy(&rest, bytes.data() + at, bytes.size() - at);
+    h = (h ^ rest) * kMul;
+  }
+  return mixed(mixed(h) * kMul);
+}
+
 uint64_t keyed_hash64(std::string_view bytes, uint64_t key0, uint64_t key1) {
-  uint64_t v0 = key0 ^ 0x736f6d6570736575u, v1 = key1 ^ 0x646f72616e646f6du, v2 = key0 ^ 0x6c7967656e657261u, v3 = key1 ^ 0x7465646279746573u;
+  uint64_t v0 = key0 ^ 0x736f6d6570736575u, v1 = key1 ^ 0x646f72616e646f6du, v2 = key0 ^ 0x6c7967656e657261u,
+           v3 = key1 ^ 0x7465646279746573u;
   const auto rounds = [&](int count) {
     for (int i = 0; i < count; ++i) {
       v0 += v1, v1 = std::rotl(v1, 13) ^ v0, v0 = std::rotl(v0, 32);

@@ -11,7 +11,9 @@
 namespace tandem::data {
 namespace {
 
-[[noreturn]] void damaged(size_t message) { user_error("Could not parse example input, value: message ", message, " is no tf.train.Example"); }
+[[noreturn]] void damaged(size_t message) {
+  user_error("Could not parse example input, value: message ", message, " is no tf.train.Example");
+}
 
 // Fields of one message: (number << 3 | kind), then the value. https://protobuf.dev/programming-guides/encoding
 class Fields {
@@ -80,7 +82,8 @@ class Feature {
       const DType found = lists.number() == 1 ? kString : lists.number() == 2 ? DType::F32 : DType::I64;
       if (lists.number() < 1 || lists.number() > 3) continue;
       if (found != wanted_.dtype)
-        user_error("Key: ", wanted_.key, ".  Data types don't match. Expected type: ", name(wanted_.dtype), ", the message has ", name(found));
+        user_error("Key: ", wanted_.key, ".  Data types don't match. Expected type: ", name(wanted_.dtype), ", the message has ",
+                   name(found));
       const size_t before = size();
       for (Fields values(lists.part(), message); values.next();)
         if (values.number() == 1) add_values(values, message);
@@ -89,7 +92,7 @@ class Feature {
   }
   FoundFeature finish() {
     const auto count = static_cast<int64_t>(size());
-    Tensor values = wanted_.dtype == kString  ? from_strings(std::move(strings_), {count})
+    Tensor values = wanted_.dtype == kString      ? from_strings(std::move(strings_), {count})
                     : wanted_.dtype == DType::F32 ? Tensor::from(floats_)
                                                   : Tensor::from(integers_);
     return {std::move(values), Tensor::from(counts_)};

@@ -209,7 +209,8 @@ class ScanWalk final : public InputWalk {
 
 std::unique_ptr<Walk> ScanNode::walk(const Scope& scope) const { return std::make_unique<ScanWalk>(*this, scope); }
 
-// --- how many there are, by the user's word ------------------------------------------------------------------------------------------------
+// --- how many there are, by the user's word
+// ------------------------------------------------------------------------------------------------
 
 class AssertNode final : public Node {
  public:
@@ -228,9 +229,12 @@ class AssertWalk final : public InputWalk {
   bool next(Element& element) override {
     const bool has_element = input().pull(element);
     seen_ += has_element;
-    if (!has_element && count_ != kUnknown && seen_ < count_) user_error("Input dataset was expected to contain ", count_, " elements but contained only ", seen_);
-    if (!has_element && count_ == kInfinite) user_error("Input dataset was expected to contain an infinite number of elements but contained only ", seen_);
-    if (has_element && count_ >= 0 && seen_ > count_) user_error("Input dataset was expected to contain ", count_, " elements but contained at least ", seen_);
+    if (!has_element && count_ != kUnknown && seen_ < count_)
+      user_error("Input dataset was expected to contain ", count_, " elements but contained only ", seen_);
+    if (!has_element && count_ == kInfinite)
+      user_error("Input dataset was expected to contain an infinite number of elements but contained only ", seen_);
+    if (has_element && count_ >= 0 && seen_ > count_)
+      user_error("Input dataset was expected to contain ", count_, " elements but contained at least ", seen_);
     return has_element;
   }
   void save(Writer& w) override {
@@ -359,7 +363,8 @@ std::function<bool(const Element&)> traced_predicate(const char* stage, const No
 
 Dataset Dataset::filter_flat(FlatFunction predicate) const {
   const NodeRef& in = node_of(*this);
-  return Dataset(std::make_shared<FilterNode>("filter", in, traced_predicate("filter", *in, std::move(predicate)), FilterNode::Refused::LeftOut));
+  return Dataset(
+      std::make_shared<FilterNode>("filter", in, traced_predicate("filter", *in, std::move(predicate)), FilterNode::Refused::LeftOut));
 }
 
 Dataset Dataset::filter_callback(std::function<bool(const Element&)> predicate) const {

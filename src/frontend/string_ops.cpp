@@ -36,7 +36,9 @@ size_t after_characters(const std::string& s, size_t at, int64_t n) {
   return at;
 }
 
-int64_t characters(const std::string& s) { return std::ranges::count_if(s, [](char c) { return !is_continued(c); }); }
+int64_t characters(const std::string& s) {
+  return std::ranges::count_if(s, [](char c) { return !is_continued(c); });
+}
 
 char lowered(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
 char raised(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; }
@@ -155,7 +157,13 @@ Tensor to_number(const Tensor& x, DType dtype) {
 
 Tensor to_hash_bucket(const Tensor& x, int64_t buckets) {
   require_buckets(buckets);
-  return each_number<int64_t>(x, [&](const std::string& s) { return static_cast<int64_t>(fingerprint64(s) % static_cast<uint64_t>(buckets)); });
+  return each_number<int64_t>(
+      x, [&](const std::string& s) { return static_cast<int64_t>(fingerprint64(s) % static_cast<uint64_t>(buckets)); });
+}
+
+Tensor to_plain_hash_bucket(const Tensor& x, int64_t buckets) {
+  require_buckets(buckets);
+  return each_number<int64_t>(x, [&](const std::string& s) { return static_cast<int64_t>(hash64(s) % static_cast<uint64_t>(buckets)); });
 }
 
 Tensor to_keyed_hash_bucket(const Tensor& x, int64_t buckets, uint64_t key0, uint64_t key1) {

@@ -1,7 +1,6 @@
 #include "frontend/strings.hpp"
 
 #include <algorithm>
-#include <array>
 #include <numeric>
 
 #include "base/text.hpp"
@@ -39,13 +38,39 @@ namespace frontend {
 namespace {
 
 // Their results are elements of their operands.
-constexpr std::array<std::string_view, 25> kMoves = {
-    "reshape", "expand_dims", "squeeze", "transpose",    "swapaxes",        "moveaxis",  "broadcast_to", "flip",          "roll",
-    "tile",    "repeat",      "rot90",   "concatenate",  "stack",           "split",     "unstack",      "take",          "take_clipped",
-    "where",   "slice",       "sort",    "take_along_axis", "gather_nd",    "dynamic_slice", "dynamic_update_slice"};
+constexpr std::string_view kMoves[] = {"reshape",
+                                       "expand_dims",
+                                       "squeeze",
+                                       "transpose",
+                                       "swapaxes",
+                                       "moveaxis",
+                                       "broadcast_to",
+                                       "flip",
+                                       "roll",
+                                       "tile",
+                                       "repeat",
+                                       "rot90",
+                                       "concatenate",
+                                       "stack",
+                                       "split",
+                                       "unstack",
+                                       "take",
+                                       "take_clipped",
+                                       "take_along_axis",
+                                       "gather_nd",
+                                       "slice",
+                                       "dynamic_slice",
+                                       "dynamic_update_slice",
+                                       "where",
+                                       "sort",
+                                       "identity",
+                                       "stop_gradient",
+                                       "full",
+                                       "pad",
+                                       "pad_mode"};
 // Their results are numbers that depend on which strings are equal, or come first, alone.
-constexpr std::array<std::string_view, 8> kCompares = {"equal",   "not_equal",     "less",    "less_equal",
-                                                       "greater", "greater_equal", "argsort", "searchsorted"};
+constexpr std::string_view kCompares[] = {"equal",   "not_equal",     "less",    "less_equal",
+                                          "greater", "greater_equal", "argsort", "searchsorted"};
 
 bool contains(std::span<const std::string_view> names, std::string_view name) { return std::ranges::find(names, name) != names.end(); }
 
@@ -104,11 +129,12 @@ bool has_strings(std::span<const Operand* const> operands) {
 }
 
 std::vector<Tensor> call_on_strings(const ir::OpDef& op, std::span<const Operand* const> operands, const ir::Attrs& attrs, Location where) {
-  const bool moves = contains(kMoves, op.name);
+  const bool moves = contains(kMoves, op.name) || (op.name == "scatter" && (!attrs.has("mode") || attrs.get<std::string>("mode") == "set"));
   const Operand* first = nullptr;
   for (const Operand* o : operands)
     if (o->kind() == Operand::Kind::Tensor && is_string(o->tensor()) && !first) first = o;
-  if (op.name == "add" && operands.size() == 2 && std::ranges::all_of(operands, [](const Operand* o) { return o->kind() == Operand::Kind::Tensor; }))
+  if (op.name == "add" && operands.size() == 2 &&
+      std::ranges::all_of(operands, [](const Operand* o) { return o->kind() == Operand::Kind::Tensor; }))
     return {string_ops::join({operands[0]->tensor(), operands[1]->tensor()}, "")};
   if (!moves && !contains(kCompares, op.name)) refuse_strings(op.name, first->tensor());
   Numbers numbers(operands);

@@ -1,4 +1,5 @@
-// The three things a Tensor can be, each a class of its own: numbers in memory, strings in memory, or a value of a graph that is being traced.
+// The three things a Tensor can be, each a class of its own: numbers in memory, strings in memory, or a value of a graph that is being
+// traced.
 #pragma once
 #include <atomic>
 #include <cstdint>

@@ -1,0 +1,1 @@
+"""Algorithms that both faces use: pure functions over the engine's tensors."""

@@ -104,8 +104,9 @@ class Function:
             else:
                 try:
                     return self._plain(args)[0]
-                except _OtherKind:
-                    pass
+                except Exception as e:
+                    if type(e) is not _OtherKind and self._reason_to_run_eagerly(e) is None:
+                        raise
         return self._call(args, kwargs)
 
     def _call(self, args, kwargs):
@@ -132,8 +133,13 @@ class Function:
                 self._concrete.pop(key, None)
             return self._python_function(*args, **kwargs)
         self._has_run = True
+        if concrete.variables:  # a trace that made variables is good for one call: the next one must find them
+            self._concrete.pop(key, None)
+            return result
         if key[0] == "plain" and concrete.gives_one_tensor and self._plain is None and self._input_signature is None:
-            self._make_plain(args, kwargs)
+            # From now on it takes all calls with that many tensors: it traces by itself when shapes are new.
+            concrete.must_give_one_tensor()
+            self._plain, self._plain_count = concrete.compiled, len(args)
         return result
 
     def _reason_to_run_eagerly(self, error):
@@ -256,19 +262,16 @@ class Function:
         self._concrete[key] = made
         return made
 
-    def _make_plain(self, args, kwargs):
-        """One compiled function for all calls with that many tensors: it retraces by itself when shapes change."""
-        concrete = ConcreteFunction(self, args, kwargs, None, only_one_tensor=True)
-        self._plain, self._plain_count = concrete.compiled, len(args)
-
     def _counted(self):
         self._count += 1
 
     # --- the rest of the interface
 
     def get_concrete_function(self, *args, **kwargs):
-        if self._input_signature is not None and not args and not kwargs:
-            args = self._input_signature
+        if self._input_signature is not None:  # there is one kind of arguments only
+            if args or kwargs:
+                self._canonical(args, kwargs)
+            args, kwargs = self._input_signature, {}
         if self._signature is None and (args or kwargs):
             self._signature = inspect.signature(self._python_function)
         if self._signature:

@@ -75,6 +75,9 @@ def _transpiler():
     module.converted_call = converted_call
 
     class Transpiler(api.PyToPy):
+        def get_transformed_name(self, node):
+            return "tf__" + super().get_transformed_name(node).removeprefix("ag__")
+
         def get_extra_locals(self):
             return {"ag__": module}
 
@@ -83,7 +86,8 @@ def _transpiler():
 
 
 def _is_left_alone(function):
-    name = getattr(function, "__module__", None) or ""
+    # Where the code stands, not where a decorator says it does.
+    name = getattr(function, "__globals__", {}).get("__name__") or getattr(function, "__module__", None) or ""
     top = name.split(".")[0]
     return top in _left_alone or (top in _standard_library and top != "__main__")
 

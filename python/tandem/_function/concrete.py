@@ -7,6 +7,7 @@ from tandem import nest
 from tandem._convert import Composite
 from tandem._face import CoreVariable, Tensor, any_tensor, convert, tensor
 from tandem._function import autograph as ag
+from tandem._misc import Graph
 from tandem._specs import TensorSpec, TypeSpec
 from tandem._trace import NeedsData, NeedsEager, Trace, is_about_missing_values
 
@@ -16,9 +17,9 @@ _TENSOR = object()
 class ConcreteFunction:
     """A function for arguments of one kind."""
 
-    def __init__(self, owner, args, kwargs, specs=None, only_one_tensor=False):
+    def __init__(self, owner, args, kwargs, specs=None):
         self._owner, self._args, self._kwargs = owner, _without_values(args), _without_values(kwargs)
-        self._specs, self._only_one_tensor = specs, only_one_tensor
+        self._specs, self._only_one_tensor = specs, False
         self._result = None  # the structure of the results; _TENSOR where a tensor goes
         self._why_numbers = None
         self._variables = []
@@ -51,6 +52,7 @@ class ConcreteFunction:
         owner = self._owner
         owner._counted()
         args, kwargs = self._with_values(tensors)
+        self._name_arguments(args)
         with Trace(owner._name) as trace:
             trace.may_make_variables = not owner._has_run
             with ag.status(owner._autograph):
@@ -77,6 +79,20 @@ class ConcreteFunction:
         self._outputs = [TensorSpec(t.shape, t.dtype) for t in outputs]
         return outputs
 
+    def _name_arguments(self, args):
+        """Traced arguments print as the parameters they are."""
+        signature = self._owner._signature
+        if signature is None:
+            import inspect
+
+            try:
+                signature = inspect.signature(self._owner._python_function)
+            except (TypeError, ValueError):
+                return
+        for name, value in zip(signature.parameters if signature else (), args):
+            if isinstance(value, Tensor):
+                value._graph_name = f"{name}:0"
+
     def _with_values(self, tensors):
         source = iter(tensors)
 
@@ -98,6 +114,10 @@ class ConcreteFunction:
     @property
     def gives_one_tensor(self):
         return self._result is not None and self._result[0] is None and self._result[1] == [_TENSOR]
+
+    def must_give_one_tensor(self):
+        """Later traces of the same function for other shapes must be of this kind too."""
+        self._only_one_tensor = True
 
     def call_flat(self, tensors):
         try:
@@ -214,7 +234,7 @@ class ConcreteFunction:
         return f"ConcreteFunction Input Parameters:\n  " + "\n  ".join(parts) + f"\nOutput Type:\n  {self.structured_outputs}\nCaptures:\n  None"
 
 
-class FunctionGraph:
+class FunctionGraph(Graph):
     """What `.graph` of a concrete function can tell."""
 
     def __init__(self, concrete):

@@ -1,4 +1,5 @@
 """CSV files as columns."""
+
 import csv
 import gzip
 import io
@@ -20,7 +21,9 @@ def read(files, column_names, delimiter, use_quotes, na_value, header, compressi
     """(names, {name: list of str})"""
     names, rows = column_names, []
     for file in files:
-        lines = csv.reader(_text(file, compression), delimiter=delimiter, quoting=csv.QUOTE_MINIMAL if use_quotes else csv.QUOTE_NONE)
+        lines = csv.reader(
+            _text(file, compression), delimiter=delimiter, quoting=csv.QUOTE_MINIMAL if use_quotes else csv.QUOTE_NONE
+        )
         if header:
             found = next(lines)
             names = found if names is None else names

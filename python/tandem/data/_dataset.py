@@ -1,9 +1,11 @@
 """tf.data.Dataset over the engine's pipelines.
 
-An element is a nest in Python and a flat list of tensors in the engine. Functions are traced once and compiled; one that needs numbers
-(`.numpy()`, NumPy, py_function, strings) is called for each element instead, under Python's lock: `explain()` says which, and why.
-Large NumPy arrays (from 1 MiB) are not copied by from_tensor_slices and from_tensors: do not write into them while the Dataset is used.
+An element is a nest in Python and a flat list of tensors in the engine. Functions are traced once and compiled; one that needs
+numbers (`.numpy()`, NumPy, py_function, strings) is called for each element instead, under Python's lock: `explain()` says which, and
+why. Large NumPy arrays (from 1 MiB) are not copied by from_tensor_slices and from_tensors: do not write into them while the Dataset is
+used.
 """
+
 from tandem import _core, _strings
 from tandem import errors
 from tandem._convert import convert
@@ -24,14 +26,23 @@ def _int(x):
 
 
 def _seed(seed):
-    """An operation's seed, with the program's own (tf.random.set_seed) if it set one."""
+    """An operation's seed, mixed with the program's own (tf.random.set_seed) if it set one; operations without one are counted."""
     import sys
 
-    face = sys.modules.get("tandem.random")
-    program = face._program_seed() if face and hasattr(face, "_program_seed") else None
+    face = sys.modules.get("tandem.random")  # nobody set a seed without it
+    program = face._Global.seed if face else None
+    if program is None:
+        return None if seed is None else _int(seed) % 2**64
     if seed is None:
-        return program
-    return (_int(seed) + (0 if program is None else program * 0x9E3779B97F4A7C15)) % 2**64
+        seed = face._Global.by_op["tf.data"] = face._Global.by_op.get("tf.data", 0) + 1
+    return (_int(seed) + program * 0x9E3779B97F4A7C15) % 2**64
+
+
+def _extents(shape):
+    """A padded shape as numbers; -1 where the longest element says it."""
+    if hasattr(shape, "numpy"):
+        shape = shape.numpy()
+    return [-1 if d is None else _int(d) for d in (shape if hasattr(shape, "__iter__") else [shape])]
 
 
 def _calls(num_parallel_calls):
@@ -56,13 +67,15 @@ class Dataset:
         """The same elements, or fewer, or in another order."""
         return Dataset._of(pipe, self._known_nest, kind, [self], self._function, lambda: self._flat_specs())
 
-    # --- what it is -----------------------------------------------------------------------------------------------------------------
+    # --- what it is -------------------------------------------------------------------------------------------------------------
 
     @property
     def _nest(self):
         if self._known_nest is None:
             if self._function.nest is None and self._first() is None:
-                raise errors.InvalidArgumentError(None, None, f"{self._kind}: without elements, nobody knows what its function gives")
+                raise errors.InvalidArgumentError(
+                    None, None, f"{self._kind}: without elements, nobody knows what its function gives"
+                )
             self._known_nest = self._function.nest
         return self._known_nest
 
@@ -84,6 +97,10 @@ class Dataset:
     @property
     def element_spec(self):
         return self._nest.spec(self._flat_specs())
+
+    @property
+    def _type_spec(self):
+        return _nest.DatasetSpec(self.element_spec)
 
     def cardinality(self, name=None):
         return convert(self._pipe.cardinality(), "int64")
@@ -131,7 +148,7 @@ class Dataset:
         made._set_options = options
         return made
 
-    # --- reading --------------------------------------------------------------------------------------------------------------------
+    # --- reading ----------------------------------------------------------------------------------------------------------------
 
     def __iter__(self):
         return Iterator(self)
@@ -143,7 +160,9 @@ class Dataset:
         elements = iter(self.take(2))
         found = list(elements)
         if len(found) != 1:
-            raise errors.InvalidArgumentError(None, None, "Dataset was empty." if not found else "Dataset had more than one element.")
+            raise errors.InvalidArgumentError(
+                None, None, "Dataset was empty." if not found else "Dataset had more than one element."
+            )
         return found[0]
 
     def _stacked(self):
@@ -163,10 +182,14 @@ class Dataset:
 
         return _python_stages.reduced(self, initial_state, reduce_func)
 
-    # --- sources --------------------------------------------------------------------------------------------------------------------
+    # --- sources ----------------------------------------------------------------------------------------------------------------
 
     @staticmethod
     def from_tensor_slices(tensors, name=None):
+        if any(hasattr(leaf, "_components") for leaf in _nest.leaves(tensors)):
+            from tandem.data import _python_stages
+
+            return _python_stages.rows_of_composites(tensors)
         nest, flat = _nest.flatten(tensors, _nest.shared)
         if not flat:
             raise ValueError("Invalid `tensors`. `tensors` should not be empty.")
@@ -208,9 +231,18 @@ class Dataset:
 
     @staticmethod
     def list_files(file_pattern, shuffle=None, seed=None, name=None):
-        patterns = _core.strings_to_list(convert(file_pattern)) if not hasattr(file_pattern, "__fspath__") else [_strings.one(file_pattern)]
+        patterns = (
+            _core.strings_to_list(convert(file_pattern))
+            if not hasattr(file_pattern, "__fspath__")
+            else [_strings.one(file_pattern)]
+        )
         shuffle = True if shuffle is None else bool(shuffle)
-        pipe = _core.Dataset.list_files([p.decode() for p in patterns], shuffle, _seed(seed))
+        try:
+            pipe = _core.Dataset.list_files([p.decode() for p in patterns], shuffle, _seed(seed))
+        except errors.OpError as e:
+            if "no file fits" not in str(e):
+                raise
+            raise errors.InvalidArgumentError(None, None, f"No files matched pattern: {b', '.join(patterns).decode()}") from None
         return Dataset._of(pipe, ONE, "_ShuffleDataset" if shuffle else "_TensorSliceDataset")
 
     @staticmethod
@@ -223,14 +255,19 @@ class Dataset:
         parts = _nest.leaves(structure)
         for d in parts:
             if not isinstance(d, Dataset):
-                raise TypeError(f"Invalid input to `zip`. Inputs are expected to be (nested) structures of `tf.data.Dataset` objects, not {type(d)}.")
+                raise TypeError(
+                    f"Invalid input to `zip`. Inputs are expected to be (nested) structures of `tf.data.Dataset` objects, "
+                    f"not {type(d)}."
+                )
         source = iter(parts)
         nest = Nest(_nest.map_leaves(lambda _: next(source)._nest.template, structure))
         loose = lambda: [s for d in parts for s in d._flat_specs()]  # noqa: E731
         return Dataset._of(_core.Dataset.zip([d._pipe for d in parts]), nest, "_ZipDataset", parts, None, loose)
 
     @staticmethod
-    def sample_from_datasets(datasets, weights=None, seed=None, stop_on_empty_dataset=False, rerandomize_each_iteration=None, name=None):
+    def sample_from_datasets(
+        datasets, weights=None, seed=None, stop_on_empty_dataset=False, rerandomize_each_iteration=None, name=None
+    ):
         datasets = list(datasets)
         if not datasets:
             raise ValueError("Invalid `datasets`. `datasets` should not be empty.")
@@ -252,9 +289,13 @@ class Dataset:
             raise ValueError("Invalid `datasets`. `datasets` should not be empty.")
         spec = choice_dataset.element_spec
         if not isinstance(spec, TensorSpec) or spec.dtype.name != "int64" or spec.shape.rank != 0:
-            raise TypeError(f"Invalid `choice_dataset`. Elements of `choice_dataset` must be scalar `tf.int64` tensors but are {spec}.")
+            raise TypeError(
+                f"Invalid `choice_dataset`. Elements of `choice_dataset` must be scalar `tf.int64` tensors but are {spec}."
+            )
         pipe = _core.Dataset.choose_from([d._pipe for d in datasets], choice_dataset._pipe, stop_on_empty_dataset)
-        return Dataset._of(pipe, datasets[0]._nest, "_DirectedInterleaveDataset", [*datasets, choice_dataset], None, datasets[0]._flat_specs)
+        return Dataset._of(
+            pipe, datasets[0]._nest, "_DirectedInterleaveDataset", [*datasets, choice_dataset], None, datasets[0]._flat_specs
+        )
 
     @staticmethod
     def load(path, element_spec=None, compression=None, reader_func=None, wait=False):
@@ -267,17 +308,23 @@ class Dataset:
 
         _files.save(self, path)
 
-    # --- functions over elements ----------------------------------------------------------------------------------------------------
+    # --- functions over elements ------------------------------------------------------------------------------------------------
 
-    def map(self, map_func, num_parallel_calls=None, deterministic=None, synchronous=None, use_unbounded_threadpool=False, name=None):
+    def map(
+        self, map_func, num_parallel_calls=None, deterministic=None, synchronous=None, use_unbounded_threadpool=False, name=None
+    ):
         function = ElementFunction(map_func, [lambda: self._nest])
         calls, in_order = _calls(num_parallel_calls), deterministic is not False
         pipe, why = _functions.compile_or_call(
-            self, "map", function,
-            lambda: self._pipe.map(function.traced, calls, in_order),
+            self,
+            "map",
+            function,
+            lambda: self._pipe.map(function, calls, in_order),
             lambda: self._pipe.map_callback(function, calls, in_order, None),
-        )  # fmt: skip
-        return Dataset._of(pipe, function.nest, "_ParallelMapDataset" if num_parallel_calls else "_MapDataset", [self], function, None, why)
+        )
+        return Dataset._of(
+            pipe, function.nest, "_ParallelMapDataset" if num_parallel_calls else "_MapDataset", [self], function, None, why
+        )
 
     def filter(self, predicate, name=None):
         return self._chosen("filter", predicate, self._pipe.filter, "_FilterDataset")
@@ -287,7 +334,9 @@ class Dataset:
 
     def _chosen(self, stage, predicate, choose, kind):
         function = ElementFunction(predicate, [lambda: self._nest])
-        pipe, why = _functions.compile_or_call(self, stage, function, lambda: choose(function.traced, True), lambda: choose(function, False))
+        pipe, why = _functions.compile_or_call(
+            self, stage, function, lambda: choose(function, True), lambda: choose(function, False)
+        )
         made = self._like(pipe, kind)
         made._why = why
         return made
@@ -310,7 +359,7 @@ class Dataset:
 
     def _dataset_function(self, map_func, stage):
         """Called for each element by the engine, which keeps the Dataset that it gives as long as it is open."""
-        function = _functions.prepared(map_func)
+        function = map_func
 
         def open_one(tensors):
             made = function(*self._nest.arguments(tensors))
@@ -338,25 +387,37 @@ class Dataset:
 
         return _python_stages.rejection_resample(self, class_func, target_dist, initial_dist, seed)
 
-    def bucket_by_sequence_length(self, element_length_func, bucket_boundaries, bucket_batch_sizes, padded_shapes=None, padding_values=None,
-                                  pad_to_bucket_boundary=False, no_padding=False, drop_remainder=False, name=None):  # fmt: skip
+    def bucket_by_sequence_length(
+        self,
+        element_length_func,
+        bucket_boundaries,
+        bucket_batch_sizes,
+        padded_shapes=None,
+        padding_values=None,
+        pad_to_bucket_boundary=False,
+        no_padding=False,
+        drop_remainder=False,
+        name=None,
+    ):
         if len(bucket_batch_sizes) != len(bucket_boundaries) + 1:
             raise ValueError(
                 f"`len(bucket_batch_sizes)` must equal `len(bucket_boundaries) + 1` but `len(bucket_batch_sizes)={len(bucket_batch_sizes)}` "
                 f"and `len(bucket_boundaries)={len(bucket_boundaries)}`."
             )
         if no_padding:
-            raise NotImplementedError("bucket_by_sequence_length: no_padding gives ragged or sparse batches, which are not there yet")
+            raise NotImplementedError("bucket_by_sequence_length: no_padding; use ragged_batch")
         function = ElementFunction(element_length_func, [lambda: self._nest])
         shapes, values = self._padding(padded_shapes, padding_values)
         sizes = [_int(n) for n in bucket_batch_sizes]
         bucket = lambda f, traced: self._pipe.bucket(  # noqa: E731
             f, traced, [_int(b) for b in bucket_boundaries], sizes, drop_remainder, shapes, values, pad_to_bucket_boundary
         )
-        pipe, why = _functions.compile_or_call(self, "bucket_by_sequence_length", function, lambda: bucket(function.traced, True), lambda: bucket(function, False))
+        pipe, why = _functions.compile_or_call(
+            self, "bucket_by_sequence_length", function, lambda: bucket(function, True), lambda: bucket(function, False)
+        )
         return Dataset._of(pipe, self._known_nest, "_GroupByWindowDataset", [self], self._function, self._loose_batch, why)
 
-    # --- many to one, one to many ---------------------------------------------------------------------------------------------------
+    # --- many to one, one to many -----------------------------------------------------------------------------------------------
 
     def _loose_batch(self):
         return [TensorSpec([None, *s.shape] if s.shape.rank is not None else None, s.dtype) for s in self._flat_specs()]
@@ -374,12 +435,20 @@ class Dataset:
         """Nests of shapes and of values as flat lists. A single value is for all components."""
         flat_shapes = flat_values = None
         if shapes is not None:
-            parts = self._spread(shapes, lambda s: hasattr(s, "as_list") or not isinstance(s, (dict, tuple)) or all(d is None or isinstance(d, int) for d in s))
-            flat_shapes = [[-1 if d is None else _int(d) for d in s] for s in parts]
+            parts = self._spread(
+                shapes,
+                lambda s: (
+                    hasattr(s, "as_list") or not isinstance(s, (dict, tuple)) or all(d is None or isinstance(d, int) for d in s)
+                ),
+            )
+            flat_shapes = [_extents(s) for s in parts]
         if values is not None:
             parts = self._spread(values, lambda v: not isinstance(v, (dict, tuple)))
             specs = self._flat_specs()
-            flat_values = [convert("" if s.dtype.name == "string" else 0, s.dtype) if v is None else convert(v, s.dtype) for v, s in zip(parts, specs)]
+            flat_values = [
+                convert("" if s.dtype.name == "string" else 0, s.dtype) if v is None else convert(v, s.dtype)
+                for v, s in zip(parts, specs)
+            ]
         return flat_shapes, flat_values
 
     def _spread(self, given, is_one):
@@ -399,10 +468,12 @@ class Dataset:
         return walk(self._nest.template, given)
 
     def ragged_batch(self, batch_size, drop_remainder=False, row_splits_dtype="int64", name=None):
-        raise NotImplementedError("Dataset.ragged_batch: ragged tensors are not there yet; use padded_batch")
+        from tandem.data import _python_stages
+
+        return _python_stages.ragged_batch(self, _int(batch_size), bool(drop_remainder), as_dtype(row_splits_dtype))
 
     def sparse_batch(self, batch_size, row_shape, name=None):
-        raise NotImplementedError("Dataset.sparse_batch: sparse tensors are not there yet; use padded_batch")
+        raise NotImplementedError("Dataset.sparse_batch; use ragged_batch or padded_batch")
 
     def unbatch(self, name=None):
         def loose():
@@ -424,7 +495,7 @@ class Dataset:
         pipe = self._pipe.window(size, size if shift is None else _int(shift), _int(stride), bool(drop_remainder))
         return Dataset._of(pipe, _nest.windows_of(self._nest), "_WindowDataset", [self], None, self._loose_batch)
 
-    # --- which elements, in which order ---------------------------------------------------------------------------------------------
+    # --- which elements, in which order -----------------------------------------------------------------------------------------
 
     def shuffle(self, buffer_size, seed=None, reshuffle_each_iteration=True, name=None):
         again = reshuffle_each_iteration is not False
@@ -452,11 +523,17 @@ class Dataset:
         return Dataset._of(self._pipe.enumerate(_int(start)), nest, "_EnumerateDataset", [self], None, loose)
 
     def concatenate(self, dataset, name=None):
-        if not self._nest.same_kind(dataset._nest):
-            raise TypeError(f"Incompatible dataset elements: {self.element_spec!r} and {dataset.element_spec!r}.")
-        return Dataset._of(self._pipe.concatenate(dataset._pipe), self._nest, "_ConcatenateDataset", [self, dataset], None, self._flat_specs)
+        types = [s.dtype for s in self._flat_specs()], [s.dtype for s in dataset._flat_specs()]
+        if not self._nest.same_kind(dataset._nest) or types[0] != types[1]:
+            raise TypeError(
+                f"Two datasets to concatenate have different types {self.element_spec!r} and {dataset.element_spec!r}. "
+                "Incompatible dataset elements."
+            )
+        return Dataset._of(
+            self._pipe.concatenate(dataset._pipe), self._nest, "_ConcatenateDataset", [self, dataset], None, self._flat_specs
+        )
 
-    # --- keeping --------------------------------------------------------------------------------------------------------------------
+    # --- keeping ----------------------------------------------------------------------------------------------------------------
 
     def cache(self, filename="", name=None):
         return self._like(self._pipe.cache(_strings.text(filename)), "_CacheDataset")

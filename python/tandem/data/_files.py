@@ -1,4 +1,5 @@
 """Datasets in files: TFRecord, text, records of a fixed length; whole Datasets saved and loaded."""
+
 import json
 import os
 
@@ -71,14 +72,23 @@ class TextLineDataset(_FileDataset):
 class FixedLengthRecordDataset(_FileDataset):
     """Records of so many bytes, behind a header and in front of a footer."""
 
-    def __init__(self, filenames, record_bytes, header_bytes=None, footer_bytes=None, buffer_size=None, compression_type=None,
-                 num_parallel_reads=None, name=None):  # fmt: skip
+    def __init__(
+        self,
+        filenames,
+        record_bytes,
+        header_bytes=None,
+        footer_bytes=None,
+        buffer_size=None,
+        compression_type=None,
+        num_parallel_reads=None,
+        name=None,
+    ):
         header, footer, kind = int(header_bytes or 0), int(footer_bytes or 0), _compression(compression_type)
         read = lambda names: _core.Dataset.fixed_length_records(names, int(record_bytes), header, footer, kind)  # noqa: E731
         self._read(read, filenames, num_parallel_reads, "FixedLengthRecordDatasetV2")
 
 
-# --- whole Datasets -----------------------------------------------------------------------------------------------------------------
+# --- whole Datasets -------------------------------------------------------------------------------------------------------------
 # A folder with the elements, as a cache file, and their types. Named tuples come back as tuples.
 
 _ELEMENTS, _TYPES = "elements", "element_spec.json"
@@ -128,6 +138,8 @@ def load(path, element_spec):
     nest, flat = _nest.nest_of_spec(spec)
     ranks_known = all(s.shape.rank is not None for s in flat)
     # What is never asked, since the file is there: the source of a cache.
-    source = _core.Dataset.generator(lambda: lambda: None, [(s.dtype, tuple(s.shape)) for s in flat] if ranks_known else None, UNKNOWN)
+    source = _core.Dataset.generator(
+        lambda: lambda: None, [(s.dtype, tuple(s.shape)) for s in flat] if ranks_known else None, UNKNOWN
+    )
     pipe = source.cache(os.path.join(folder, _ELEMENTS)).assert_cardinality(found["count"])
     return Dataset._of(pipe, nest, "_LoadDataset", (), None, lambda: flat)

@@ -1,47 +1,35 @@
 """Functions of the user's over elements: traced and compiled where that is possible, else called for each element."""
+
 import logging
-import threading
 
 from tandem import _core, _dtypes
-from tandem._convert import convert
+from tandem._function import autograph
 from tandem._specs import TensorSpec
+from tandem._trace import NeedsData
 from tandem.data._nest import DatasetLeaf, flatten
 
 log = logging.getLogger("tandem.data")
 
 
-def prepared(function):
-    """Python's `if` and `while` over tensors become ops, when the face is there to do it."""
-    import tandem
-
-    hook = getattr(tandem, "_autograph_hook", None)
-    return hook(function) if hook else function
-
-
-class NeedsValues(NotImplementedError):
-    """Raised while tracing by what needs numbers: the function is then called for each element instead."""
-
-
-_local = threading.local()
-
-
-def is_tracing_element():
-    """Whether this thread traces the function of a Dataset: py_function raises NeedsValues then."""
-    return getattr(_local, "depth", 0) > 0
-
-
 def _needs_values(error):
+    """What py_function, `.numpy()`, strings and data-dependent shapes raise in a trace: the function can still be called."""
     text = str(error)
-    return isinstance(error, NotImplementedError) or any(
-        part in text for part in ("while a function is traced", "symbolic tf.Tensor", "has no numbers yet", "has no value", "strings cannot be traced", "which are not traced")
+    parts = (
+        "while a function is traced",
+        "symbolic tf.Tensor",
+        "has no numbers yet",
+        "has no value",
+        "strings cannot be traced",
+        "which are not traced",
     )
+    return isinstance(error, NotImplementedError) or any(part in text for part in parts)
 
 
 class ElementFunction:
     """A function of the user's as one over flat lists. What nest it gives is known after its first call."""
 
     def __init__(self, function, nests, results=None):
-        self._function, self._nests, self._results = prepared(function), nests, results
+        self._function, self._nests, self._results = function, nests, results
         self.nest = None
         self.flat_specs = None  # (dtype, rank) as the first call gave them
 
@@ -54,23 +42,21 @@ class ElementFunction:
             for nest in nests:
                 arguments.append(nest.pack(tensors[at : at + nest.count]))
                 at += nest.count
-        nest, flat = self._flattened(self._function(*arguments))
+        nest, flat = self._flattened(self._called(arguments))
         if self.nest is None:
             self.nest, self.flat_specs = nest, [(t.dtype, t.ndim) for t in flat]
         elif nest.count != self.nest.count:
             raise TypeError(f"the function gave {nest.count} tensors for one element and {self.nest.count} for another")
         return flat
 
+    def _called(self, arguments):
+        if not _core.is_tracing():
+            return self._function(*arguments)
+        with autograph.status(True):  # Python's `if` and `while` over tensors become ops
+            return autograph.converted_call(self._function, arguments, {})
+
     def _flattened(self, value):
         return self._results(value) if self._results else flatten(value)
-
-    def traced(self, tensors):
-        """The same, so that others can ask whether a trace is under way."""
-        _local.depth = getattr(_local, "depth", 0) + 1
-        try:
-            return self(tensors)
-        finally:
-            _local.depth -= 1
 
 
 def why_not_traced(dataset):
@@ -90,7 +76,7 @@ def _exact_specs(tensors):
 def compile_or_call(dataset, stage, function, compiled, called):
     """compiled() when the function can be traced for the dataset's elements, else called(). Gives (pipeline, reason or None).
 
-    What fails while tracing is tried once with the first element. If it fails there too, it is the user's mistake, and is raised at once.
+    What fails while tracing is tried once with the first element. If it fails there too, it is the user's mistake, and is raised.
     """
     reason = why_not_traced(dataset)
     if reason is None:
@@ -98,7 +84,7 @@ def compile_or_call(dataset, stage, function, compiled, called):
             if dataset._pipe.specs() is None:
                 _trace_with_first(dataset, function)
             return compiled(), None
-        except Exception as e:  # noqa: BLE001: any function of the user's may raise anything
+        except Exception as e:  # any function of the user may raise anything
             if not _needs_values(e) and not _works_eagerly(dataset, function):
                 raise
             reason = f"{type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}"
@@ -113,8 +99,8 @@ def _trace_with_first(dataset, function):
     if first is None:
         return
     if any(t.dtype is _dtypes.string for t in first):
-        raise NeedsValues("its elements have strings")
-    _core.Function(function.traced, name="trial").result_specs(_exact_specs(first))
+        raise NeedsData("its elements have strings")
+    _core.Function(function, name="trial").result_specs(_exact_specs(first))
 
 
 def _works_eagerly(dataset, function):
@@ -125,14 +111,10 @@ def _works_eagerly(dataset, function):
         function.nest = None
         function(first)
         return True
-    except Exception:  # noqa: BLE001
+    except Exception:
         return False
 
 
 def learned_specs(function):
     """TensorSpecs of what a called function gave: extents may be others for the next element."""
     return [TensorSpec([None] * rank, dtype) for dtype, rank in function.flat_specs]
-
-
-def one_tensor(x):
-    return convert(x)

@@ -1,10 +1,12 @@
 """Iterators over a Dataset."""
+
 import atexit
 
 import numpy as np
 
 from tandem import _core
 from tandem import errors
+from tandem._specs import TypeSpec
 from tandem.data._nest import map_leaves
 
 atexit.register(_core.stop_iterators)  # their threads must not wait for an interpreter that is gone
@@ -47,6 +49,10 @@ class Iterator:
     def element_spec(self):
         return self._dataset.element_spec
 
+    @property
+    def _type_spec(self):
+        return IteratorSpec(self.element_spec)
+
     def explain(self):
         """Each stage with its time, parallelism, queue and bytes, and which one holds the others up."""
         return self._core.explain()
@@ -57,6 +63,25 @@ class Iterator:
 
     def restore(self, state):
         self._core.restore(state)
+
+
+class IteratorSpec(TypeSpec):
+    """The type of an iterator."""
+
+    def __init__(self, element_spec):
+        self._element_spec = element_spec
+
+    element_spec = property(lambda self: self._element_spec)
+
+    @staticmethod
+    def from_value(value):
+        return IteratorSpec(value.element_spec)
+
+    def _key(self):
+        return (self._element_spec,)
+
+    def __repr__(self):
+        return f"IteratorSpec({self._element_spec!r}, TensorShape([]))"
 
 
 class NumpyIterator:

@@ -1,4 +1,5 @@
-"""Elements as nests around flat lists of tensors. Tuples, named tuples, dicts and attrs classes are structure; lists are tensors."""
+"""Elements as nests around flat lists of tensors. Tuples, dicts and attrs classes are structure; lists are tensors."""
+
 import collections.abc
 
 import numpy as np
@@ -59,7 +60,7 @@ def leaves(x):
 
 
 class Leaf:
-    """What stands at one place of a nest: how its tensors become a value, and its spec. One tensor, unless a subclass says more."""
+    """What stands at one place of a nest: how its tensors become a value, and its spec. Here, one tensor."""
 
     count = 1
 
@@ -99,14 +100,14 @@ class DatasetLeaf(Leaf):
 class CompositeLeaf(Leaf):
     """A value of several tensors that knows itself how it is taken apart: `_components()` and `_from_components(list)`."""
 
-    def __init__(self, like, count):
-        self.like, self.count = like, count
+    def __init__(self, like, count, spec=None):
+        self.like, self.count, self._spec = like, count, spec
 
     def pack(self, tensors):
         return self.like._from_components(tensors)
 
     def spec(self, specs):
-        return getattr(self.like, "_type_spec", None) or specs[0]
+        return self._spec or self.like._type_spec
 
 
 class DatasetSpec(TypeSpec):
@@ -116,6 +117,10 @@ class DatasetSpec(TypeSpec):
         self._element_spec, self._shape = element_spec, dataset_shape
 
     element_spec = property(lambda self: self._element_spec)
+
+    @staticmethod
+    def from_value(value):
+        return DatasetSpec(value.element_spec)
 
     def _key(self):
         return (self._element_spec,)
@@ -190,6 +195,13 @@ def nest_of_spec(spec):
     def leaf(s):
         if s is None or isinstance(s, NoneTensorSpec):
             return _NONE
+        if hasattr(s, "ragged_rank"):
+            from tandem._ragged import RaggedTensor
+
+            like = RaggedTensor.from_row_splits(convert([], s.dtype), [0])
+            flat.extend([TensorSpec(s.shape[s.ragged_rank :] if s.shape.rank is not None else None, s.dtype)])
+            flat.extend([TensorSpec([None], s.row_splits_dtype)] * s.ragged_rank)
+            return CompositeLeaf(like, 1 + s.ragged_rank, s)
         if isinstance(s, DatasetSpec):
             inner, inner_flat = nest_of_spec(s.element_spec)
             flat.extend(TensorSpec([None, *i.shape] if i.shape.rank is not None else None, i.dtype) for i in inner_flat)
@@ -221,11 +233,17 @@ def flatten(value, to_tensor=convert):
         if hasattr(x, "_components") and hasattr(x, "_from_components"):
             parts = list(x._components())
             flat.extend(parts)
-            return CompositeLeaf(x, len(parts))
+            return CompositeLeaf(x, len(parts), _open_spec(x))
         flat.append(to_tensor(x))
         return _TENSOR
 
     return Nest(map_leaves(leaf, value)), flat
+
+
+def _open_spec(x):
+    """The spec of a composite, with extents that may be others in the next element."""
+    spec = x._type_spec
+    return spec._opened() if hasattr(spec, "_opened") else spec
 
 
 # Arrays from here on are not copied: a pipeline reads them where they are.
@@ -233,7 +251,7 @@ SHARED_BYTES = 1 << 20
 
 
 def shared(x):
-    """A tensor of x; the memory of a large NumPy array is used as it is, and must not be written as long as the Dataset is read."""
+    """A tensor of x; the memory of a large NumPy array is used as it is, and must not be written meanwhile."""
     if isinstance(x, np.ndarray) and x.nbytes >= SHARED_BYTES and x.dtype.kind in "biuf" and x.dtype.isnative and x.flags.aligned:
         made = _core.from_buffer(x, shares=True)
         if made is not None:

@@ -1,4 +1,5 @@
 """tf.data.Options. What the pipelines have no use for is kept and does nothing."""
+
 import enum
 
 
@@ -47,7 +48,9 @@ class _Group:
         made = type(self)()
         for name in self._names:
             mine, theirs = getattr(self, name), getattr(other, name)
-            object.__setattr__(made, name, mine._merged(theirs) if isinstance(mine, _Group) else (mine if theirs is None else theirs))
+            object.__setattr__(
+                made, name, mine._merged(theirs) if isinstance(mine, _Group) else (mine if theirs is None else theirs)
+            )
         return made
 
 
@@ -61,10 +64,20 @@ class DistributeOptions(_Group):
 
 class OptimizationOptions(_Group):
     _names = (
-        "apply_default_optimizations", "filter_fusion", "filter_parallelization", "inject_prefetch", "map_and_batch_fusion",
-        "map_and_filter_fusion", "map_fusion", "map_parallelization", "noop_elimination", "parallel_batch", "seq_interleave_prefetch",
-        "shuffle_and_repeat_fusion", "warm_start",
-    )  # fmt: skip
+        "apply_default_optimizations",
+        "filter_fusion",
+        "filter_parallelization",
+        "inject_prefetch",
+        "map_and_batch_fusion",
+        "map_and_filter_fusion",
+        "map_fusion",
+        "map_parallelization",
+        "noop_elimination",
+        "parallel_batch",
+        "seq_interleave_prefetch",
+        "shuffle_and_repeat_fusion",
+        "warm_start",
+    )
 
 
 class ThreadingOptions(_Group):
@@ -77,10 +90,21 @@ class ServiceOptions(_Group):
 
 class Options(_Group):
     _names = (
-        "autotune", "dataset_name", "deterministic", "experimental_deterministic", "experimental_distribute", "experimental_external_state_policy",
-        "experimental_optimization", "experimental_service", "experimental_slack", "experimental_symbolic_checkpoint", "experimental_threading",
-        "experimental_warm_start", "framework_type", "threading",
-    )  # fmt: skip
+        "autotune",
+        "dataset_name",
+        "deterministic",
+        "experimental_deterministic",
+        "experimental_distribute",
+        "experimental_external_state_policy",
+        "experimental_optimization",
+        "experimental_service",
+        "experimental_slack",
+        "experimental_symbolic_checkpoint",
+        "experimental_threading",
+        "experimental_warm_start",
+        "framework_type",
+        "threading",
+    )
 
     def __init__(self):
         super().__init__()

@@ -1,4 +1,5 @@
 """Sources and stages whose work is a Python function for each element: generators, groups, resampling; and reduce."""
+
 import numpy as np
 
 from tandem import _core, _dtypes
@@ -11,7 +12,7 @@ from tandem.data import _functions, _nest
 from tandem.data._dataset import UNKNOWN, Dataset, _int, _seed
 from tandem.data._functions import ElementFunction
 
-# --- sources ------------------------------------------------------------------------------------------------------------------------
+# --- sources --------------------------------------------------------------------------------------------------------------------
 
 
 def _core_specs(flat):
@@ -38,7 +39,9 @@ def _flat_like(spec, value):
         return [value]
     if isinstance(value, list):
         value = tuple(value)
-    mismatch = TypeError(f"`generator` yielded an element that did not match the expected structure. The expected structure was {spec!r}, but the yielded element was {value!r}.")
+    mismatch = TypeError(
+        f"`generator` yielded an element that did not match the expected structure. The expected structure was {spec!r}, but the yielded element was {value!r}."
+    )
     if not _nest.is_structure(value):
         raise mismatch
     parts, values = _nest.children(spec), _nest.children(value)
@@ -77,7 +80,9 @@ def from_generator(generator, output_types, output_shapes, args, output_signatur
     if output_signature is None and output_types is None:
         raise TypeError("Please specify either `output_signature` or `output_types`.")
     if output_signature is not None and (output_types is not None or output_shapes is not None):
-        raise TypeError("The `output_types` and `output_shapes` arguments can not be used together with the `output_signature` argument.")
+        raise TypeError(
+            "The `output_types` and `output_shapes` arguments can not be used together with the `output_signature` argument."
+        )
     if output_signature is None:
         output_signature = _signature(output_types, output_shapes)
     nest, flat_specs = _nest.nest_of_spec(output_signature)
@@ -85,14 +90,20 @@ def from_generator(generator, output_types, output_shapes, args, output_signatur
 
     def start():
         for value in generator(*arguments):
-            parts = [p for p, leaf in zip(_flat_like(output_signature, value), nest.leaves) if leaf.count]
-            yield [_checked(p, s) for p, s in zip(parts, flat_specs)]
+            flat, at = [], 0
+            for part, leaf in zip(_flat_like(output_signature, value), nest.leaves):
+                parts = part._components() if isinstance(leaf, _nest.CompositeLeaf) else [part] * leaf.count
+                flat += [_checked(p, s) for p, s in zip(parts, flat_specs[at : at + leaf.count])]
+                at += leaf.count
+            yield flat
 
     return flat_source(start, nest, flat_specs, "_FlatMapDataset")
 
 
 def _signature(types, shapes):
-    is_one_shape = lambda s: s is None or hasattr(s, "as_list") or isinstance(s, list) or all(d is None or isinstance(d, int) for d in s)  # noqa: E731
+    is_one_shape = lambda s: (
+        s is None or hasattr(s, "as_list") or isinstance(s, list) or all(d is None or isinstance(d, int) for d in s)
+    )  # noqa: E731
 
     def walk(t, s):
         if not _nest.is_structure(t):
@@ -107,7 +118,7 @@ def _signature(types, shapes):
     return walk(types, TensorShape(shapes) if shapes is not None and not _nest.is_structure(types) else shapes)
 
 
-# --- reduce, scan -------------------------------------------------------------------------------------------------------------------
+# --- reduce, scan ---------------------------------------------------------------------------------------------------------------
 
 
 def _pair(value):
@@ -150,8 +161,8 @@ def _compile_scan(dataset, function, initial, called):
         reason = "its state has strings"
     if reason is None:
         try:
-            return dataset._pipe.scan(initial, function.traced), None
-        except Exception as e:  # noqa: BLE001
+            return dataset._pipe.scan(initial, function), None
+        except Exception as e:
             if not _functions._needs_values(e):
                 raise
             reason, function.nest = str(e).splitlines()[0], None
@@ -192,18 +203,18 @@ def _reduce_step(dataset, function, first):
     """Compiled, or the function itself when it cannot be traced."""
     if _functions.why_not_traced(dataset) or any(t.dtype is _dtypes.string for t in first):
         return function
-    compiled = _core.Function(function.traced, name="reduce")
+    compiled = _core.Function(function, name="reduce")
     try:
         compiled.result_specs([(t.dtype, tuple(t.shape)) for t in first])
         return compiled
-    except Exception as e:  # noqa: BLE001
+    except Exception as e:
         if not _functions._needs_values(e):
             raise
         function.nest = None
         return function
 
 
-# --- groups -------------------------------------------------------------------------------------------------------------------------
+# --- groups ---------------------------------------------------------------------------------------------------------------------
 
 
 def group_by_window(dataset, key_func, reduce_func, window_size, window_size_func):
@@ -212,7 +223,7 @@ def group_by_window(dataset, key_func, reduce_func, window_size, window_size_fun
     if window_size is not None and _int(window_size) <= 0:
         raise ValueError(f"Invalid `window_size`: {window_size} must be greater than zero.")
     size_of = window_size_func if window_size is None else lambda key: window_size
-    key_of, reduce = _functions.prepared(key_func), _functions.prepared(reduce_func)
+    key_of, reduce = key_func, reduce_func
 
     def opened(key, elements):
         specs = dataset._flat_specs()
@@ -273,7 +284,77 @@ def rebatch_in_turns(dataset, sizes, drop_remainder):
     return flat_source(start, dataset._nest, specs, "_RebatchDataset", inputs=[rows])
 
 
-# --- random choices -----------------------------------------------------------------------------------------------------------------
+# --- ragged and sparse tensors --------------------------------------------------------------------------------------------------
+
+
+def rows_of_composites(tensors):
+    """Slices along the first axis, where some of the tensors are ragged or sparse: one row after the other."""
+    whole = _nest.map_leaves(lambda x: x if x is None or hasattr(x, "_components") else convert(x), tensors)
+    counts = {int(x.shape[0]) for x in _nest.leaves(whole) if x is not None}
+    if len(counts) != 1:
+        raise ValueError(f"Dimension 0 of all components must agree; they have {sorted(counts)} rows")
+    count = counts.pop()
+
+    def row(i):
+        return _nest.flatten(_nest.map_leaves(lambda x: None if x is None else x[i], whole))
+
+    nest, first = row(0) if count else _nest.flatten(whole)
+    fixed = [
+        leaf.count == 1 and not hasattr(x, "_components")
+        for leaf, x in zip(nest.leaves, _nest.leaves(whole))
+        for _ in range(leaf.count)
+    ]
+    specs = [TensorSpec(t.shape if f else [None] * t.ndim, t.dtype) for t, f in zip(first, fixed)]
+    return flat_source(lambda: (row(i)[1] for i in range(count)), nest, specs, "_TensorSliceDataset", count)
+
+
+def ragged_batch(dataset, size, drop_remainder, splits_dtype):
+    """Components whose first extent varies become ragged, the others are stacked."""
+    from tandem._ragged import RaggedTensor, RaggedTensorSpec
+
+    if size <= 0:
+        raise ValueError(f"ragged_batch: the batch size is {size}, it must be above 0")
+    specs = dataset._flat_specs()
+    varies = [s.shape.rank is None or None in tuple(s.shape) for s in specs]
+    for s, v in zip(specs, varies):
+        if v and (s.shape.rank is None or s.shape.rank == 0 or None in tuple(s.shape[1:])):
+            raise NotImplementedError(f"Dataset.ragged_batch: components of which more than the first extent varies ({s})")
+    kinds, flat_specs = [], []
+    for s, v in zip(specs, varies):
+        if v:
+            like = RaggedTensor.from_row_splits(
+                _core.ops.reshape(convert([], s.dtype), shape=[0, *s.shape[1:]]), convert(np.zeros(1, np.int64), splits_dtype)
+            )
+            kinds.append(_nest.CompositeLeaf(like, 2, RaggedTensorSpec([None, None, *s.shape[1:]], s.dtype, 1, splits_dtype)))
+            flat_specs += [TensorSpec([None, *s.shape[1:]], s.dtype), TensorSpec([None], splits_dtype)]
+        else:
+            kinds.append(_nest.ONE.template)
+            flat_specs.append(TensorSpec([size if drop_remainder else None, *s.shape], s.dtype))
+    source = iter(kinds)
+    nest = _nest.Nest(_nest.map_leaves(lambda leaf: next(source) if leaf.count == 1 else leaf, dataset._nest.template))
+
+    def joined(batch):
+        for parts, v in zip(zip(*batch), varies):
+            if not v:
+                yield _core.ops.stack(list(parts))
+                continue
+            yield _core.ops.concatenate(list(parts))
+            yield convert(np.cumsum([0, *(p.shape[0] for p in parts)]), splits_dtype)
+
+    def start():
+        elements, batch = dataset._pipe.iterate(), []
+        while (flat := elements.next()) is not None:
+            batch.append(flat)
+            if len(batch) == size:
+                yield list(joined(batch))
+                batch = []
+        if batch and not drop_remainder:
+            yield list(joined(batch))
+
+    return flat_source(start, nest, flat_specs, "_RaggedBatchDataset", inputs=[dataset])
+
+
+# --- random choices -------------------------------------------------------------------------------------------------------------
 
 
 def _distribution(x):
@@ -281,10 +362,10 @@ def _distribution(x):
 
 
 def rejection_resample(dataset, class_func, target_dist, initial_dist, seed):
-    """Elements with their class, kept with such chances that classes come as in target_dist; what comes is counted if it is not told."""
+    """Elements with their class, kept with such chances that classes come as in target_dist."""
     target = _distribution(target_dist)
     known = None if initial_dist is None else _distribution(initial_dist)
-    class_of = _functions.prepared(class_func)
+    class_of = class_func
 
     def start():
         draw = np.random.default_rng(_seed(seed))
@@ -329,4 +410,6 @@ def sample_by_dataset(datasets, weights, seed, stop_on_empty):
             else:
                 alive[at] = False
 
-    return flat_source(start, datasets[0]._nest, datasets[0]._flat_specs(), "_DirectedInterleaveDataset", inputs=[*datasets, weights])
+    return flat_source(
+        start, datasets[0]._nest, datasets[0]._flat_specs(), "_DirectedInterleaveDataset", inputs=[*datasets, weights]
+    )

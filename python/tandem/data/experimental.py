@@ -1,14 +1,22 @@
 """tf.data.experimental: names from before they became methods of Dataset, and what is still only here."""
-from tandem import _strings
+
+from tandem import _core, _strings
 from tandem._convert import convert
 from tandem._dtypes import as_dtype
+from tandem._specs import TensorSpec
 from tandem.data._dataset import AUTOTUNE, INFINITE, UNKNOWN, Dataset
 from tandem.data._files import _names
 from tandem.data._nest import DatasetSpec as DatasetStructure  # noqa: F401
 from tandem.data._options import (  # noqa: F401
-    AutoShardPolicy, AutotuneAlgorithm, AutotuneOptions, DistributeOptions, ExternalStatePolicy, OptimizationOptions, ThreadingOptions,
-)  # fmt: skip
-from tandem.data._optional import Optional  # noqa: F401
+    AutoShardPolicy,
+    AutotuneAlgorithm,
+    AutotuneOptions,
+    DistributeOptions,
+    ExternalStatePolicy,
+    OptimizationOptions,
+    ThreadingOptions,
+)
+from tandem.data.optional import Optional  # noqa: F401
 from tandem.io._records import TFRecordWriter as _RecordWriter
 
 INFINITE_CARDINALITY, UNKNOWN_CARDINALITY = INFINITE, UNKNOWN
@@ -75,7 +83,9 @@ def map_and_batch(map_func, batch_size, num_parallel_batches=None, drop_remainde
     return lambda dataset: dataset.map(map_func, num_parallel_calls).batch(batch_size, drop_remainder)
 
 
-def parallel_interleave(map_func, cycle_length, block_length=1, sloppy=False, buffer_output_elements=None, prefetch_input_elements=None):
+def parallel_interleave(
+    map_func, cycle_length, block_length=1, sloppy=False, buffer_output_elements=None, prefetch_input_elements=None
+):
     return lambda dataset: dataset.interleave(map_func, cycle_length, block_length, cycle_length, not sloppy)
 
 
@@ -83,10 +93,25 @@ def rejection_resample(class_func, target_dist, initial_dist=None, seed=None):
     return lambda dataset: dataset.rejection_resample(class_func, target_dist, initial_dist, seed)
 
 
-def bucket_by_sequence_length(element_length_func, bucket_boundaries, bucket_batch_sizes, padded_shapes=None, padding_values=None,
-                              pad_to_bucket_boundary=False, no_padding=False, drop_remainder=False):  # fmt: skip
+def bucket_by_sequence_length(
+    element_length_func,
+    bucket_boundaries,
+    bucket_batch_sizes,
+    padded_shapes=None,
+    padding_values=None,
+    pad_to_bucket_boundary=False,
+    no_padding=False,
+    drop_remainder=False,
+):
     return lambda dataset: dataset.bucket_by_sequence_length(
-        element_length_func, bucket_boundaries, bucket_batch_sizes, padded_shapes, padding_values, pad_to_bucket_boundary, no_padding, drop_remainder
+        element_length_func,
+        bucket_boundaries,
+        bucket_batch_sizes,
+        padded_shapes,
+        padding_values,
+        pad_to_bucket_boundary,
+        no_padding,
+        drop_remainder,
     )
 
 
@@ -126,7 +151,52 @@ def load(path, element_spec=None, compression=None, reader_func=None):
     return Dataset.load(path, element_spec)
 
 
-def table_from_dataset(dataset, num_oov_buckets=0, vocab_size=None, default_value=None, hasher_spec=None, key_dtype="string", name=None):
+def from_list(elements, name=None):
+    """The elements of a list, nests of one structure."""
+    from tandem.data import _nest, _python_stages
+
+    if not elements:
+        raise ValueError("Empty lists are not supported; at least one element is needed to know what elements are.")
+    nests = [_nest.flatten(e) for e in elements]
+    rows = [flat for _, flat in nests]
+    columns = list(zip(*rows))
+    if all(t.shape == parts[0].shape for parts in columns for t in parts):
+        return Dataset._of(
+            _core.Dataset.from_slices([_core.ops.stack(list(parts)) for parts in columns]), nests[0][0], "_ListDataset"
+        )
+    specs = [
+        TensorSpec(t.shape, t.dtype).most_specific_common_supertype([TensorSpec(o.shape, o.dtype) for o in parts])
+        for t, *parts in columns
+    ]
+    return _python_stages.flat_source(lambda: rows, nests[0][0], specs, "_ListDataset", len(rows))
+
+
+def get_structure(dataset_or_iterator):
+    return dataset_or_iterator.element_spec
+
+
+def DatasetInitializer(dataset):  # noqa: N802
+    """The pairs of a Dataset, for a table."""
+    from tandem import lookup
+
+    pairs = list(dataset.as_numpy_iterator())
+    key, value = dataset.element_spec
+    return lookup.KeyValueTensorInitializer([k for k, _ in pairs], [v for _, v in pairs], key.dtype, value.dtype)
+
+
+def index_table_from_dataset(
+    dataset=None, num_oov_buckets=0, vocab_size=None, default_value=-1, hasher_spec=None, key_dtype="string", name=None
+):
+    """Each element with its number."""
+    words = dataset if vocab_size is None else dataset.take(vocab_size)
+    return table_from_dataset(
+        words.enumerate().map(lambda i, word: (word, i)), num_oov_buckets, None, default_value, None, key_dtype
+    )
+
+
+def table_from_dataset(
+    dataset, num_oov_buckets=0, vocab_size=None, default_value=None, hasher_spec=None, key_dtype="string", name=None
+):
     from tandem import lookup
 
     pairs = [(k, v) for k, v in dataset.as_numpy_iterator()]
@@ -151,14 +221,27 @@ class TFRecordWriter:
 class CsvDataset(Dataset):
     """Lines of CSV files, parsed: one component a column."""
 
-    def __init__(self, filenames, record_defaults, compression_type=None, buffer_size=None, header=False, field_delim=",",
-                 use_quote_delim=True, na_value="", select_cols=None, exclude_cols=None):  # fmt: skip
+    def __init__(
+        self,
+        filenames,
+        record_defaults,
+        compression_type=None,
+        buffer_size=None,
+        header=False,
+        field_delim=",",
+        use_quote_delim=True,
+        na_value="",
+        select_cols=None,
+        exclude_cols=None,
+    ):
         from tandem import io
         from tandem.data._files import TextLineDataset
 
         if exclude_cols is not None:
             raise NotImplementedError("CsvDataset: exclude_cols; name what is wanted by select_cols")
-        defaults = [d if hasattr(d, "shape") else (convert([], as_dtype(d)) if _is_type(d) else convert(d)) for d in record_defaults]
+        defaults = [
+            d if hasattr(d, "shape") else (convert([], as_dtype(d)) if _is_type(d) else convert(d)) for d in record_defaults
+        ]
         lines = [TextLineDataset(name, compression_type, buffer_size).skip(1 if header else 0) for name in _names(filenames)]
         text = lines[0]
         for more in lines[1:]:
@@ -179,14 +262,41 @@ def _is_type(d):
         return False
 
 
-def make_csv_dataset(file_pattern, batch_size, column_names=None, column_defaults=None, label_name=None, select_columns=None, field_delim=",",
-                     use_quote_delim=True, na_value="", header=True, num_epochs=None, shuffle=True, shuffle_buffer_size=10000,
-                     shuffle_seed=None, prefetch_buffer_size=None, num_parallel_reads=None, sloppy=False, num_rows_for_inference=100,
-                     compression_type=None, ignore_errors=False, encoding="utf-8"):  # fmt: skip
-    """Batches of a dict of columns, with the label beside it. The files are read once, and what columns hold is found by looking at all rows."""
+def make_csv_dataset(
+    file_pattern,
+    batch_size,
+    column_names=None,
+    column_defaults=None,
+    label_name=None,
+    select_columns=None,
+    field_delim=",",
+    use_quote_delim=True,
+    na_value="",
+    header=True,
+    num_epochs=None,
+    shuffle=True,
+    shuffle_buffer_size=10000,
+    shuffle_seed=None,
+    prefetch_buffer_size=None,
+    num_parallel_reads=None,
+    sloppy=False,
+    num_rows_for_inference=100,
+    compression_type=None,
+    ignore_errors=False,
+    encoding="utf-8",
+):
+    """Batches of a dict of columns, with the label beside it. All rows are read, and tell what types the columns have."""
     from tandem.data import _csv
 
-    names, columns = _csv.read(_names(Dataset.list_files(file_pattern, shuffle=False)), column_names, field_delim, use_quote_delim, na_value, header, compression_type)
+    names, columns = _csv.read(
+        _names(Dataset.list_files(file_pattern, shuffle=False)),
+        column_names,
+        field_delim,
+        use_quote_delim,
+        na_value,
+        header,
+        compression_type,
+    )
     chosen = list(names) if select_columns is None else [names[c] if isinstance(c, int) else c for c in select_columns]
     defaults = dict(zip(chosen, column_defaults)) if column_defaults is not None else {}
     rows = {name: _csv.as_column(columns[name], defaults.get(name), na_value) for name in chosen}

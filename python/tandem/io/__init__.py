@@ -1,4 +1,5 @@
 """tf.io: files, records, images, and tensors as bytes."""
+
 import os
 
 import numpy as np
@@ -7,20 +8,77 @@ from tandem import _strings
 from tandem._convert import convert
 from tandem.io import gfile
 from tandem.io._examples import (
-    FixedLenFeature, FixedLenSequenceFeature, RaggedFeature, SparseFeature, VarLenFeature, parse_example, parse_single_example,
-)  # fmt: skip
+    FixedLenFeature,
+    FixedLenSequenceFeature,
+    RaggedFeature,
+    SparseFeature,
+    VarLenFeature,
+    decode_json_example,
+    parse_example,
+    parse_single_example,
+    parse_single_sequence_example,
+)
 from tandem.io._images import (
-    decode_bmp, decode_gif, decode_image, decode_jpeg, decode_png, decode_webp, encode_jpeg, encode_png, extract_jpeg_shape, is_jpeg,
-)  # fmt: skip
+    decode_bmp,
+    decode_gif,
+    decode_image,
+    decode_jpeg,
+    decode_png,
+    decode_webp,
+    encode_jpeg,
+    encode_png,
+    extract_jpeg_shape,
+    is_jpeg,
+)
 from tandem.io._records import TFRecordOptions, TFRecordWriter, tf_record_iterator
-from tandem.io._tensors import decode_base64, decode_compressed, decode_csv, decode_raw, encode_base64, parse_tensor, serialize_tensor
+from tandem.io._tensors import (
+    decode_base64,
+    decode_compressed,
+    decode_csv,
+    decode_raw,
+    encode_base64,
+    parse_tensor,
+    serialize_tensor,
+)
 
 __all__ = [
-    "FixedLenFeature", "FixedLenSequenceFeature", "RaggedFeature", "SparseFeature", "TFRecordOptions", "TFRecordWriter", "VarLenFeature", "decode_and_crop_jpeg",
-    "decode_base64", "decode_bmp", "decode_compressed", "decode_csv", "decode_gif", "decode_image", "decode_jpeg", "decode_png", "decode_raw",
-    "decode_webp", "encode_base64", "encode_jpeg", "encode_png", "extract_jpeg_shape", "gfile", "is_jpeg", "match_filenames_once", "matching_files",
-    "parse_example", "parse_single_example", "parse_tensor", "read_file", "serialize_tensor", "tf_record_iterator", "write_file", "write_graph",
-]  # fmt: skip
+    "FixedLenFeature",
+    "FixedLenSequenceFeature",
+    "RaggedFeature",
+    "SparseFeature",
+    "TFRecordOptions",
+    "TFRecordWriter",
+    "VarLenFeature",
+    "decode_and_crop_jpeg",
+    "decode_base64",
+    "decode_bmp",
+    "decode_compressed",
+    "decode_csv",
+    "decode_gif",
+    "decode_image",
+    "decode_jpeg",
+    "decode_json_example",
+    "decode_png",
+    "decode_raw",
+    "decode_webp",
+    "encode_base64",
+    "encode_jpeg",
+    "encode_png",
+    "extract_jpeg_shape",
+    "gfile",
+    "is_jpeg",
+    "match_filenames_once",
+    "matching_files",
+    "parse_example",
+    "parse_single_example",
+    "parse_single_sequence_example",
+    "parse_tensor",
+    "read_file",
+    "serialize_tensor",
+    "tf_record_iterator",
+    "write_file",
+    "write_graph",
+]
 
 
 def read_file(filename, name=None):
@@ -46,8 +104,17 @@ def match_filenames_once(pattern, name=None):
     return matching_files(pattern)
 
 
-def decode_and_crop_jpeg(contents, crop_window, channels=0, ratio=1, fancy_upscaling=True, try_recover_truncated=False, acceptable_fraction=1,
-                         dct_method="", name=None):  # fmt: skip
+def decode_and_crop_jpeg(
+    contents,
+    crop_window,
+    channels=0,
+    ratio=1,
+    fancy_upscaling=True,
+    try_recover_truncated=False,
+    acceptable_fraction=1,
+    dct_method="",
+    name=None,
+):
     y, x, height, width = (int(n) for n in convert(crop_window).numpy())
     return decode_jpeg(contents, channels, ratio)[y : y + height, x : x + width]
 
@@ -57,6 +124,6 @@ def write_graph(graph_or_graph_def, logdir, name, as_text=True):
 
 
 def __getattr__(name):
-    if name in ("parse_sequence_example", "parse_single_sequence_example", "decode_json_example", "decode_proto", "encode_proto"):
+    if name in ("parse_sequence_example", "decode_proto", "encode_proto"):
         raise NotImplementedError(f"tf.io.{name}")
     raise AttributeError(f"module 'tandem.io' has no attribute {name!r}")

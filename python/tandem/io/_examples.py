@@ -1,4 +1,5 @@
 """Features of serialized tf.train.Example messages, read by the engine."""
+
 import collections
 
 import numpy as np
@@ -7,7 +8,7 @@ from tandem import _core
 from tandem import errors
 from tandem._convert import convert
 from tandem._dtypes import as_dtype
-from tandem._strings import as_strings
+from tandem._strings import as_strings, mapped, one
 
 
 class FixedLenFeature(collections.namedtuple("FixedLenFeature", ["shape", "dtype", "default_value"])):
@@ -24,14 +25,18 @@ class VarLenFeature(collections.namedtuple("VarLenFeature", ["dtype"])):
         return super().__new__(cls, as_dtype(dtype))
 
 
-class FixedLenSequenceFeature(collections.namedtuple("FixedLenSequenceFeature", ["shape", "dtype", "allow_missing", "default_value"])):
+class FixedLenSequenceFeature(
+    collections.namedtuple("FixedLenSequenceFeature", ["shape", "dtype", "allow_missing", "default_value"])
+):
     """Any number of pieces of one shape; a batch is padded to the longest."""
 
     def __new__(cls, shape, dtype, allow_missing=False, default_value=None):
         return super().__new__(cls, shape, as_dtype(dtype), allow_missing, default_value)
 
 
-class RaggedFeature(collections.namedtuple("RaggedFeature", ["dtype", "value_key", "partitions", "row_splits_dtype", "validate"])):
+class RaggedFeature(
+    collections.namedtuple("RaggedFeature", ["dtype", "value_key", "partitions", "row_splits_dtype", "validate"])
+):
     """Any number of values: a RaggedTensor."""
 
     def __new__(cls, dtype, value_key=None, partitions=(), row_splits_dtype="int32", validate=False):
@@ -56,7 +61,9 @@ def _with_defaults(values, counts, size, key, feature):
     """Values where each message has `size` of them, the default where it has none."""
     wrong = [int(c) for c in counts if c not in (0, size)]
     if wrong:
-        raise _bad(f"Key: {key}.  Number of {feature.dtype.name} values != expected.  Values size: {wrong[0]} but output shape: {_shape(feature)}")
+        raise _bad(
+            f"Key: {key}.  Number of {feature.dtype.name} values != expected.  Values size: {wrong[0]} but output shape: {_shape(feature)}"
+        )
     missing = counts == 0 if size else np.zeros(len(counts), bool)
     if not missing.any():
         return values
@@ -92,7 +99,10 @@ def _sequence(values, counts, key, feature, batch):
     if not batch:
         return _core.ops.reshape(values, shape=[most, *shape])
     default = feature.default_value if feature.default_value is not None else "" if feature.dtype.name == "string" else 0
-    pool = _core.ops.reshape(_core.ops.concatenate([values, _core.ops.broadcast_to(_flat(convert(default, feature.dtype)), shape=[size])]), shape=[-1, size])
+    pool = _core.ops.reshape(
+        _core.ops.concatenate([values, _core.ops.broadcast_to(_flat(convert(default, feature.dtype)), shape=[size])]),
+        shape=[-1, size],
+    )
     at = np.full((len(lengths), most), int(lengths.sum()), np.int64)
     starts = np.cumsum(lengths) - lengths
     for row, (start, n) in enumerate(zip(starts, lengths)):
@@ -104,7 +114,9 @@ def _sparse(values, counts, batch):
     try:
         from tandem._sparse import SparseTensor
     except ImportError:
-        raise NotImplementedError("parse_example: VarLenFeature gives a SparseTensor, which is not there yet; use FixedLenSequenceFeature") from None
+        raise NotImplementedError(
+            "parse_example: VarLenFeature gives a SparseTensor, which is not there yet; use FixedLenSequenceFeature"
+        ) from None
     columns = np.concatenate([np.arange(n) for n in counts]) if len(counts) else np.zeros(0)
     rows = np.repeat(np.arange(len(counts)), counts)
     indices = np.stack([rows, columns], 1) if batch else columns[:, None]
@@ -118,6 +130,8 @@ def _parsed(serialized, features, batch):
             raise NotImplementedError(f"parse_example: {type(f).__name__} with indices or partitions (feature {key})")
         if not isinstance(f, (FixedLenFeature, VarLenFeature, FixedLenSequenceFeature, RaggedFeature)):
             raise ValueError(f"Invalid feature {key}:{f}.")
+    if not features:
+        return {}
     keys = [getattr(f, "value_key", None) or key for key, f in features.items()]
     found = _core.strings.parse_examples(_flat(serialized), [(k, f.dtype) for k, f in zip(keys, features.values())])
     result = {}
@@ -152,3 +166,54 @@ def parse_example(serialized, features, example_names=None, name=None):
     if serialized.ndim == 0:
         return _parsed(serialized, features, [])
     return _parsed(serialized, features, list(serialized.shape))
+
+
+def parse_single_sequence_example(serialized, context_features=None, sequence_features=None, example_name=None, name=None):
+    """(context, sequences) of one tf.train.SequenceExample: dicts of tensors."""
+    from tandem._messages import Example, SequenceExample
+
+    try:
+        message = SequenceExample.FromString(one(serialized))
+    except Exception as e:  # protobuf's own, of which there are several
+        raise _bad(f"Could not parse example input, value: {e}") from None
+    context = _parsed(as_strings(Example(features=message.context).SerializeToString()), context_features or {}, [])
+    lists = message.feature_lists.feature_list
+    sequences = {}
+    for key, feature in (sequence_features or {}).items():
+        if key not in lists and not getattr(feature, "allow_missing", True):
+            raise _bad(f"Name: <unknown>, Feature list '{key}' is required but could not be found.")
+        steps = [
+            Example(features={"feature": {key: step}}).SerializeToString()
+            for step in (lists[key].feature if key in lists else ())
+        ]
+        sequences[key] = _steps(key, feature, _core.strings_from(steps, [len(steps)]))
+    return context, sequences
+
+
+def _steps(key, feature, steps):
+    """One feature of all steps: stacked, sparse or ragged."""
+    values, counts = _core.strings.parse_examples(steps, [(key, feature.dtype)])[0]
+    if isinstance(feature, FixedLenSequenceFeature):
+        return _fixed(values, counts.numpy(), key, FixedLenFeature(feature.shape, feature.dtype), [steps.shape[0]])
+    if isinstance(feature, VarLenFeature):
+        return _sparse(values, counts.numpy(), [steps.shape[0]])
+    if isinstance(feature, RaggedFeature) and not feature.partitions:
+        from tandem.strings import ragged
+
+        return ragged(values, counts)
+    raise NotImplementedError(f"parse_single_sequence_example: {type(feature).__name__} (feature {key})")
+
+
+def decode_json_example(json_examples, name=None):
+    """Examples written as JSON, as serialized messages."""
+    from google.protobuf import json_format
+
+    from tandem._messages import Example
+
+    def decode(text):
+        try:
+            return json_format.Parse(text, Example()).SerializeToString()
+        except json_format.ParseError as e:
+            raise _bad(f"Error while parsing JSON: {e}") from None
+
+    return mapped(decode, json_examples)

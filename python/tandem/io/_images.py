@@ -1,4 +1,5 @@
 """Images between files and tensors."""
+
 import io
 import struct
 import zlib
@@ -27,7 +28,16 @@ def _bad(e):
     return errors.InvalidArgumentError(None, None, str(e))
 
 
-def decode_jpeg(contents, channels=0, ratio=1, fancy_upscaling=True, try_recover_truncated=False, acceptable_fraction=1, dct_method="", name=None):
+def decode_jpeg(
+    contents,
+    channels=0,
+    ratio=1,
+    fancy_upscaling=True,
+    try_recover_truncated=False,
+    acceptable_fraction=1,
+    dct_method="",
+    name=None,
+):
     if ratio != 1:
         raise NotImplementedError("decode_jpeg: a ratio other than 1; resize the image instead")
     return decode_image(contents, channels)
@@ -46,7 +56,7 @@ def decode_image(contents, channels=None, dtype=_dtypes._by_name["uint8"], name=
         return _as_type(decode_bmp(contents, channels), dtype)
     try:
         return _as_type(_core.strings.decode_image(as_strings(raw), channels), dtype)
-    except errors.ResourceExhaustedError as e:  # what the file holds, not what the machine lacks
+    except (errors.ResourceExhaustedError, errors.DataLossError) as e:  # what the file holds, not what the machine lacks
         raise _bad(e) from None
 
 
@@ -54,7 +64,11 @@ def decode_bmp(contents, channels=0, name=None):
     raw = one(contents)
     if raw[:2] != b"BM" or len(raw) < 54:
         raise _bad("decode_bmp: not a BMP file")
-    start, width, height, bits, packing = *struct.unpack_from("<I", raw, 10), *struct.unpack_from("<ii", raw, 18), *struct.unpack_from("<HI", raw, 28)
+    start, width, height, bits, packing = (
+        *struct.unpack_from("<I", raw, 10),
+        *struct.unpack_from("<ii", raw, 18),
+        *struct.unpack_from("<HI", raw, 28),
+    )
     found = bits // 8
     if bits not in (8, 24, 32) or packing not in (0, 3) or channels not in (0, found):
         raise _bad(f"decode_bmp: {bits} bits a pixel with compression {packing} for {channels} channels is not supported")
@@ -62,7 +76,9 @@ def decode_bmp(contents, channels=0, name=None):
     rows = abs(height)
     if len(raw) < start + stride * rows:
         raise _bad("decode_bmp: the file ends early")
-    image = np.frombuffer(raw, np.uint8, stride * rows, start).reshape(rows, stride)[:, : width * found].reshape(rows, width, found)
+    image = (
+        np.frombuffer(raw, np.uint8, stride * rows, start).reshape(rows, stride)[:, : width * found].reshape(rows, width, found)
+    )
     image = image[::-1] if height > 0 else image
     order = {1: [0], 3: [2, 1, 0], 4: [2, 1, 0, 3]}[found]
     return convert(np.ascontiguousarray(image[..., order]))
@@ -115,11 +131,27 @@ def encode_png(image, compression=-1, name=None):
     return convert(file)
 
 
-def encode_jpeg(image, format="", quality=95, progressive=False, optimize_size=False, chroma_downsampling=True, density_unit="in",
-                x_density=300, y_density=300, xmp_metadata="", name=None):  # fmt: skip
+def encode_jpeg(
+    image,
+    format="",
+    quality=95,
+    progressive=False,
+    optimize_size=False,
+    chroma_downsampling=True,
+    density_unit="in",
+    x_density=300,
+    y_density=300,
+    xmp_metadata="",
+    name=None,
+):
     array = convert(image).numpy()
     out = io.BytesIO()
     _pillow("encode_jpeg").fromarray(array[..., 0] if array.shape[-1] == 1 else array).save(
-        out, "JPEG", quality=quality, progressive=progressive, optimize=optimize_size, subsampling="4:2:0" if chroma_downsampling else "4:4:4"
+        out,
+        "JPEG",
+        quality=quality,
+        progressive=progressive,
+        optimize=optimize_size,
+        subsampling="4:2:0" if chroma_downsampling else "4:4:4",
     )
     return convert(out.getvalue())

@@ -1,4 +1,5 @@
 """TFRecord files."""
+
 from tandem import _core, _strings
 
 
@@ -7,8 +8,18 @@ class TFRecordOptions:
 
     compression_type_map = {None: "", "": "", "GZIP": "GZIP", "ZLIB": "ZLIB", 0: "", 1: "ZLIB", 2: "GZIP"}
 
-    def __init__(self, compression_type=None, flush_mode=None, input_buffer_size=None, output_buffer_size=None, window_bits=None,
-                 compression_level=None, compression_method=None, mem_level=None, compression_strategy=None):  # fmt: skip
+    def __init__(
+        self,
+        compression_type=None,
+        flush_mode=None,
+        input_buffer_size=None,
+        output_buffer_size=None,
+        window_bits=None,
+        compression_level=None,
+        compression_method=None,
+        mem_level=None,
+        compression_strategy=None,
+    ):
         if compression_type not in self.compression_type_map:
             raise ValueError(f'Not a valid compression_type: "{compression_type}"')
         self.compression_type = compression_type

@@ -1,4 +1,5 @@
 """Tensors as bytes: raw, CSV, and TensorFlow's TensorProto message."""
+
 import csv
 
 import numpy as np
@@ -18,11 +19,19 @@ def decode_raw(input_bytes, out_type, little_endian=True, fixed_length=None, nam
         parts = [p[:fixed_length].ljust(fixed_length, b"\0") for p in parts]
     sizes = {len(p) for p in parts}
     if len(sizes) > 1:
-        raise errors.InvalidArgumentError(None, None, f"DecodeRaw requires input strings to all be the same size, but they have {sorted(sizes)} bytes")
+        raise errors.InvalidArgumentError(
+            None, None, f"DecodeRaw requires input strings to all be the same size, but they have {sorted(sizes)} bytes"
+        )
     size = sizes.pop() if sizes else 0
     if size % kind.itemsize:
-        raise errors.InvalidArgumentError(None, None, f"Input to DecodeRaw has length {size} that is not a multiple of {kind.itemsize}, the size of {dtype.name}")
-    array = np.frombuffer(b"".join(parts), kind if little_endian else kind.newbyteorder(">")).reshape(*x.shape, size // kind.itemsize)
+        raise errors.InvalidArgumentError(
+            None,
+            None,
+            f"Input to DecodeRaw has length {size} that is not a multiple of {kind.itemsize}, the size of {dtype.name}",
+        )
+    array = np.frombuffer(b"".join(parts), kind if little_endian else kind.newbyteorder(">")).reshape(
+        *x.shape, size // kind.itemsize
+    )
     return convert(array.astype(kind))
 
 
@@ -53,13 +62,17 @@ def _column(fields, column, default, na_value, shape):
         else:
             values.append(field)
     if default.dtype is _dtypes.string:
-        return _core.strings_from([v.encode("utf-8", "surrogateescape") if isinstance(v, str) else v for v in values], tuple(shape))
+        return _core.strings_from(
+            [v.encode("utf-8", "surrogateescape") if isinstance(v, str) else v for v in values], tuple(shape)
+        )
     parse = float if default.dtype.is_floating else int
     try:
         numbers = [parse(v) for v in values]
     except ValueError:
         bad = next(i for i, v in enumerate(values) if not _is_number(v, parse))
-        raise errors.InvalidArgumentError(None, None, f"Field {column} in record {bad} is not a valid {default.dtype.name}: {values[bad]}") from None
+        raise errors.InvalidArgumentError(
+            None, None, f"Field {column} in record {bad} is not a valid {default.dtype.name}: {values[bad]}"
+        ) from None
     return convert(np.array(numbers, default.dtype.as_numpy_dtype).reshape(tuple(shape)))
 
 
@@ -71,7 +84,7 @@ def _is_number(v, parse):
         return False
 
 
-# --- TensorProto: fields of protobuf's wire format ------------------------------------------------------------------------------------
+# --- TensorProto: fields of protobuf's wire format ------------------------------------------------------------------------------
 
 
 def _varint(n):
@@ -153,14 +166,18 @@ def parse_tensor(serialized, out_type, name=None):
         elif number in _LISTS:
             numbers += _numbers(_LISTS[number], wire, value)
     if found is not wanted:
-        raise errors.InvalidArgumentError(None, None, f"Type mismatch between parsed tensor ({found.name if found else 'none'}) and dtype ({wanted.name})")
+        raise errors.InvalidArgumentError(
+            None, None, f"Type mismatch between parsed tensor ({found.name if found else 'none'}) and dtype ({wanted.name})"
+        )
     if wanted is _dtypes.string:
         return _core.strings_from(words, shape)
     kind = np.dtype(wanted.as_numpy_dtype)
     count = int(np.prod(shape, dtype=int))
     if content is not None:
         if len(content) != count * kind.itemsize:
-            raise errors.InvalidArgumentError(None, None, f"parse_tensor: {len(content)} bytes for {count} values of {wanted.name}")
+            raise errors.InvalidArgumentError(
+                None, None, f"parse_tensor: {len(content)} bytes for {count} values of {wanted.name}"
+            )
         return convert(np.frombuffer(content, kind).reshape(shape).copy())
     if wanted.name in ("float16", "bfloat16"):  # their bits, as integers
         numbers = list(np.array(numbers, np.uint16).view(kind))

@@ -1,4 +1,5 @@
 """tf.io.gfile: files and folders of this machine."""
+
 import glob as _glob
 import os
 import shutil
@@ -14,7 +15,11 @@ def _path(path):
 
 def _raised(e, path):
     """What the system says, as one of tf.errors."""
-    kinds = ((FileNotFoundError, errors.NotFoundError), (PermissionError, errors.PermissionDeniedError), (FileExistsError, errors.AlreadyExistsError))
+    kinds = (
+        (FileNotFoundError, errors.NotFoundError),
+        (PermissionError, errors.PermissionDeniedError),
+        (FileExistsError, errors.AlreadyExistsError),
+    )
     kind = next((ours for theirs, ours in kinds if isinstance(e, theirs)), errors.FailedPreconditionError)
     return kind(None, None, f"{path}; {e.strerror or e}")
 
@@ -43,7 +48,8 @@ def join(path, *paths):
 
 
 def glob(pattern):
-    patterns = pattern if isinstance(pattern, (list, tuple)) else [pattern]
+    is_one = isinstance(pattern, (str, bytes)) or hasattr(pattern, "__fspath__") or hasattr(pattern, "shape")
+    patterns = [pattern] if is_one else list(pattern)
     return [name for p in patterns for name in sorted(_glob.glob(_path(p)))]
 
 
@@ -118,7 +124,9 @@ class GFile:
     def _open(self):
         if self._file is None:
             try:
-                self._file = open(_path(self._name), self._mode, **({} if "b" in self._mode else {"encoding": "utf-8", "newline": ""}))
+                self._file = open(
+                    _path(self._name), self._mode, **({} if "b" in self._mode else {"encoding": "utf-8", "newline": ""})
+                )
             except OSError as e:
                 raise _raised(e, _path(self._name)) from None
         return self._file

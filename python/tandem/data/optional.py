@@ -1,5 +1,7 @@
 """tf.experimental.Optional: an element that may not be there."""
+
 from tandem import errors
+from tandem._specs import TypeSpec
 from tandem.data._nest import flatten
 
 
@@ -35,3 +37,18 @@ class Optional:
 
     def __repr__(self):
         return f"tf.experimental.Optional(element_spec={self.element_spec})"
+
+
+class OptionalSpec(TypeSpec):
+    """The type of an Optional."""
+
+    def __init__(self, element_spec):
+        self._element_spec = element_spec
+
+    element_spec = property(lambda self: self._element_spec)
+
+    def _key(self):
+        return (self._element_spec,)
+
+    def __repr__(self):
+        return f"OptionalSpec({self._element_spec!r})"
