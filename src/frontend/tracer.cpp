@@ -45,7 +45,8 @@ Tracer::Tracer(std::string name, Precision precision)
 Tensor Tracer::parameter(const ir::TensorType& type, const std::string& name) {
   TANDEM_CHECK(externals_.empty(), "parameters come first");
   if (type.dtype == kString)
-    user_error(name_, ": a parameter is ", type, ", and strings cannot be traced\n  hint: a Dataset's map takes such a function as a callback");
+    user_error(name_, ": a parameter is ", type,
+               ", and strings cannot be traced\n  hint: a Dataset's map takes such a function as a callback");
   ++parameter_count_;
   return wrap(add_input(type, name));
 }

@@ -1,4 +1,5 @@
 // Jacobians: vectorised and one by one, at once and compiled; variables that are made while a function is traced.
+#include "base/file.hpp"
 #include "frontend_support.hpp"
 
 namespace tandem {
@@ -82,7 +83,8 @@ TEST(VariablesWhileTracing, GetTheirValuesAtOnce) {
   made.assign(Tensor::of({0.f, 0.f}));
   expect_near(f(Tensor::of({1.f, 1.f})), {7, 7});
   Function wrong([](Tensor x) { return Variable(x * 2).value(); });
-  EXPECT_NE(error_of<UserError>([&] { wrong(outside); }).find("Variable: the initial value is a traced tensor float32[2]"), std::string::npos);
+  EXPECT_NE(error_of<UserError>([&] { wrong(outside); }).find("Variable: the initial value is a traced tensor float32[2]"),
+            std::string::npos);
 }
 
 TEST(ErrorCodes, SayWhatHappened) {
@@ -96,7 +98,7 @@ TEST(ErrorCodes, SayWhatHappened) {
   };
   EXPECT_EQ(code_of([] { matmul(Tensor::ones({2, 3}), Tensor::ones({2, 3})); }), ErrorCode::InvalidArgument);
   EXPECT_EQ(code_of([] { Tensor::ones({3})[7]; }), ErrorCode::OutOfRange);
-  EXPECT_EQ(code_of([] { read_file("/no/such/file"); }), ErrorCode::NotFound);
+  EXPECT_EQ(code_of([] { open_regular("/no/such/file"); }), ErrorCode::NotFound);
   EXPECT_EQ(code_of([] { Tensor::ones({int64_t{1} << 50}).raw_data(); }), ErrorCode::ResourceExhausted);
 }
 
