@@ -96,8 +96,9 @@ void* MemoryPool::fresh(size_t capacity, size_t asked) {
   void* p = nullptr;
   const auto take = [&] { return posix_memalign(&p, huge ? kHugePage : codegen::kAlignment, capacity) == 0; };
   if (asked >= physical_bytes() || (!take() && (trim(), !take())))
-    resource_error(ErrorCode::ResourceExhausted, "cpu: cannot allocate ", asked, " bytes (", asked >> 20, " MiB): the machine has ", physical_bytes() >> 20, " MiB, ",
-                   in_use() >> 20, " MiB of them in use by tandem\n  hint: a smaller batch, or fewer tensors kept alive");
+    resource_error(ErrorCode::ResourceExhausted, "cpu: cannot allocate ", asked, " bytes (", asked >> 20, " MiB): the machine has ",
+                   physical_bytes() >> 20, " MiB, ", in_use() >> 20,
+                   " MiB of them in use by tandem\n  hint: a smaller batch, or fewer tensors kept alive");
   // A wish: where the system has none to give, ordinary pages serve as well, only slower.
   if (huge) madvise(p, capacity, MADV_HUGEPAGE);
   return p;

@@ -20,8 +20,9 @@ class Memory {
     size_t used = in_use_.load();
     do {
       if (size < bytes || size > limit_ - used)
-        resource_error(ErrorCode::ResourceExhausted, "null: cannot allocate ", bytes, " bytes (", bytes >> 20, " MiB): ", used, " of ", limit_, " bytes are in use (",
-                       used >> 20, " of ", limit_ >> 20, " MiB)\n  hint: a smaller batch, or fewer tensors kept alive");
+        resource_error(ErrorCode::ResourceExhausted, "null: cannot allocate ", bytes, " bytes (", bytes >> 20, " MiB): ", used, " of ",
+                       limit_, " bytes are in use (", used >> 20, " of ", limit_ >> 20,
+                       " MiB)\n  hint: a smaller batch, or fewer tensors kept alive");
     } while (!in_use_.compare_exchange_weak(used, used + size));
     for (size_t peak = peak_.load(); used + size > peak && !peak_.compare_exchange_weak(peak, used + size);) {
     }

@@ -36,8 +36,8 @@ class Memory {
 
  private:
   [[noreturn]] void fail(size_t bytes) const {
-    resource_error(ErrorCode::ResourceExhausted, "ref: cannot allocate ", bytes, " bytes (", bytes >> 20, " MiB): ", in_use() >> 20, " of ", limit_ >> 20,
-                   " MiB are in use\n  hint: a smaller batch, or fewer tensors kept alive");
+    resource_error(ErrorCode::ResourceExhausted, "ref: cannot allocate ", bytes, " bytes (", bytes >> 20, " MiB): ", in_use() >> 20, " of ",
+                   limit_ >> 20, " MiB are in use\n  hint: a smaller batch, or fewer tensors kept alive");
   }
   size_t limit_;
   std::atomic<size_t> in_use_{0}, peak_{0};

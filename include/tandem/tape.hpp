@@ -89,7 +89,7 @@ class Tape {
   // Stops recording; what was recorded stays, and ops cost nothing extra from now on. `resume` goes on, on the thread that made the tape.
   void stop();
   void resume();
-  void reset();                                      // forgets what was recorded
+  void reset();                                     // forgets what was recorded
   std::vector<Variable> watched_variables() const;  // in the order in which they were first read
 
   // While this lives, the tape records nothing: for what must not be differentiated, or need not be.

@@ -74,6 +74,13 @@ def error_code_from_exception_type(kind):
     return kind._code
 
 
+class _IndexError(InvalidArgumentError, OutOfRangeError, IndexError):
+    """An index beyond the end. TensorFlow calls it an invalid argument, the engine out of range, and Python's own protocols know IndexError."""
+
+
+_engine_kinds = {**_by_code, OUT_OF_RANGE: _IndexError}
+
+
 def _raise(code, message):
     """What the engine calls: `code` is the code of a C++ error, which has TensorFlow's numbers."""
-    raise _by_code[code](None, None, message)
+    raise _engine_kinds[code](None, None, message)

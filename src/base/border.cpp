@@ -16,7 +16,8 @@ void rethrow_as_ours(std::string_view what) {
   } catch (const Error&) {
     throw;
   } catch (const std::bad_alloc&) {
-    resource_error(ErrorCode::ResourceExhausted, what, ": the host has no memory left\n  hint: smaller batches, fewer things kept, or more memory");
+    resource_error(ErrorCode::ResourceExhausted, what,
+                   ": the host has no memory left\n  hint: smaller batches, fewer things kept, or more memory");
   } catch (const std::length_error& e) {
     resource_error(ErrorCode::ResourceExhausted, what, ": a size that no memory can hold (", e.what(), ")");
   } catch (const std::system_error& e) {  // filesystem_error and ios_base::failure are such

@@ -76,8 +76,8 @@ void Budget::raise_peak() { peak_ = std::max(peak_, ahead_ + held_); }
 void Held::add(size_t bytes, const char* what) {
   if (!budget_.hold(bytes)) {
     const MemoryUse use = budget_.use();
-    resource_error(ErrorCode::ResourceExhausted, what, " holds ", bytes_, " bytes and ", bytes, " more do not fit into the RAM budget of ", use.budget_bytes, " (",
-                   use.bytes, " are in use)\n  hint: a smaller buffer, or options({.ram_budget_bytes = ...})");
+    resource_error(ErrorCode::ResourceExhausted, what, " holds ", bytes_, " bytes and ", bytes, " more do not fit into the RAM budget of ",
+                   use.budget_bytes, " (", use.bytes, " are in use)\n  hint: a smaller buffer, or options({.ram_budget_bytes = ...})");
   }
   bytes_ += bytes;
 }

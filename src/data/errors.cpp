@@ -59,11 +59,14 @@ std::exception_ptr make_error(const Described& e) {
     case ErrorKind::None: return nullptr;
     case ErrorKind::User:
       if (e.original) return std::make_exception_ptr(LocatedForeign(e.text, e.original));
-      return e.is_located ? std::make_exception_ptr(LocatedError<UserError>(e.text, e.code)) : std::make_exception_ptr(UserError(e.text, e.code));
+      return e.is_located ? std::make_exception_ptr(LocatedError<UserError>(e.text, e.code))
+                          : std::make_exception_ptr(UserError(e.text, e.code));
     case ErrorKind::Resource:
-      return e.is_located ? std::make_exception_ptr(LocatedError<ResourceError>(e.text, e.code)) : std::make_exception_ptr(ResourceError(e.text, e.code));
+      return e.is_located ? std::make_exception_ptr(LocatedError<ResourceError>(e.text, e.code))
+                          : std::make_exception_ptr(ResourceError(e.text, e.code));
     case ErrorKind::Internal:
-      return e.is_located ? std::make_exception_ptr(LocatedInternal(e.text, e.code)) : std::make_exception_ptr(InternalError(e.text, e.code));
+      return e.is_located ? std::make_exception_ptr(LocatedInternal(e.text, e.code))
+                          : std::make_exception_ptr(InternalError(e.text, e.code));
   }
   internal_error("error kind ", static_cast<int>(e.kind));
 }

@@ -17,7 +17,8 @@ Descriptor open_to_read(const std::string& path, Files which) {
   Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | (which == Files::Regular ? O_NONBLOCK : 0)));
   if (!file) resource_error(code_of_errno(errno), path, ": cannot be opened: ", std::strerror(errno));
   struct stat s;
-  if (which == Files::Regular && (fstat(file.get(), &s) != 0 || !S_ISREG(s.st_mode))) resource_error(ErrorCode::FailedPrecondition, path, ": is no file");
+  if (which == Files::Regular && (fstat(file.get(), &s) != 0 || !S_ISREG(s.st_mode)))
+    resource_error(ErrorCode::FailedPrecondition, path, ": is no file");
   return file;
 }
 
@@ -102,7 +103,8 @@ bool FileReader::fill() {
     const int result = inflate(&z, Z_NO_FLUSH);
     if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR) {
       abandon();
-      resource_error(ErrorCode::DataLoss, path_, ": the compressed data are damaged behind byte ", offset_, ": ", z.msg ? z.msg : "unknown error");
+      resource_error(ErrorCode::DataLoss, path_, ": the compressed data are damaged behind byte ", offset_, ": ",
+                     z.msg ? z.msg : "unknown error");
     }
     inflater_->finished = result == Z_STREAM_END;
     const size_t got = before - z.avail_out;

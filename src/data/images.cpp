@@ -34,8 +34,8 @@ void check_size(int64_t height, int64_t width, size_t bytes, std::string_view wh
   const int64_t most = std::min(kMostPixels, std::max(kAlwaysAllowedPixels, plausible));
   const auto pixels = checked_multiply(height, width);
   if (height <= 0 || width <= 0 || !pixels || *pixels > most)
-    resource_error(ErrorCode::ResourceExhausted, what, ": an image of ", height, " x ", width, " pixels in ", bytes, " bytes, of which at most ", most,
-                   " pixels are read");
+    resource_error(ErrorCode::ResourceExhausted, what, ": an image of ", height, " x ", width, " pixels in ", bytes,
+                   " bytes, of which at most ", most, " pixels are read");
 }
 
 // libjpeg reports errors by a call that must not return.
@@ -115,10 +115,12 @@ Tensor decode_jpeg(const Tensor& bytes, int64_t channels) {
   const std::unique_ptr<jpeg_decompress_struct, void (*)(jpeg_decompress_struct*)> ends(
       &info, [](jpeg_decompress_struct* i) { jpeg_destroy_decompress(i); });
   const auto* data = static_cast<const unsigned char*>(dense.raw_data());
-  if (!read_jpeg_head(info, errors, data, bytes_of(dense), channels)) resource_error(ErrorCode::InvalidArgument, "decode_jpeg: ", errors.text);
+  if (!read_jpeg_head(info, errors, data, bytes_of(dense), channels))
+    resource_error(ErrorCode::InvalidArgument, "decode_jpeg: ", errors.text);
   check_size(info.output_height, info.output_width, bytes_of(dense), "decode_jpeg");
   NewTensor image = new_tensor(DType::U8, {info.output_height, info.output_width, info.out_color_space == JCS_GRAYSCALE ? 1 : 3});
-  if (!read_jpeg_rows(info, errors, reinterpret_cast<unsigned char*>(image.bytes))) resource_error(ErrorCode::InvalidArgument, "decode_jpeg: ", errors.text);
+  if (!read_jpeg_rows(info, errors, reinterpret_cast<unsigned char*>(image.bytes)))
+    resource_error(ErrorCode::InvalidArgument, "decode_jpeg: ", errors.text);
   return std::move(image.tensor);
 }
 
@@ -130,7 +132,8 @@ Tensor decode_png(const Tensor& bytes, int64_t channels) {
   png_image image{};
   image.version = PNG_IMAGE_VERSION;
   const std::unique_ptr<png_image, void (*)(png_image*)> ends(&image, png_image_free);
-  if (!png_image_begin_read_from_memory(&image, dense.raw_data(), bytes_of(dense))) resource_error(ErrorCode::InvalidArgument, "decode_png: ", image.message);
+  if (!png_image_begin_read_from_memory(&image, dense.raw_data(), bytes_of(dense)))
+    resource_error(ErrorCode::InvalidArgument, "decode_png: ", image.message);
   if (channels == 0) channels = !(image.format & PNG_FORMAT_FLAG_COLOR) ? 1 : image.format & PNG_FORMAT_FLAG_ALPHA ? 4 : 3;
   image.format = channels == 1 ? PNG_FORMAT_GRAY : channels == 3 ? PNG_FORMAT_RGB : PNG_FORMAT_RGBA;
   check_size(image.height, image.width, bytes_of(dense), "decode_png");

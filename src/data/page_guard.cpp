@@ -98,8 +98,10 @@ void FileHealth::mark_broken(size_t at, size_t bytes_left) {
 }
 
 void FileHealth::throw_broken() const {
-  if (bytes_left_ < bytes_) resource_error(ErrorCode::DataLoss, path_, ": truncated while it was read: ", bytes_left_, " of ", bytes_, " bytes are left");
-  resource_error(ErrorCode::DataLoss, path_, ": byte ", at_, " of ", bytes_, " could not be read: the file was changed meanwhile, or the disk failed");
+  if (bytes_left_ < bytes_)
+    resource_error(ErrorCode::DataLoss, path_, ": truncated while it was read: ", bytes_left_, " of ", bytes_, " bytes are left");
+  resource_error(ErrorCode::DataLoss, path_, ": byte ", at_, " of ", bytes_,
+                 " could not be read: the file was changed meanwhile, or the disk failed");
 }
 
 PageGuard::PageGuard(const char* begin, size_t bytes, int fd, FileHealth& health) {

@@ -123,7 +123,8 @@ class FixedParser final : public RecordParser {
         header_(static_cast<size_t>(o.header_bytes)),
         footer_(static_cast<size_t>(o.footer_bytes)) {}
   void begin_file(FileReader& file) override {
-    if (file.peek(header_).size() < header_) resource_error(ErrorCode::DataLoss, file.path(), ": truncated: shorter than its header of ", header_, " bytes");
+    if (file.peek(header_).size() < header_)
+      resource_error(ErrorCode::DataLoss, file.path(), ": truncated: shorter than its header of ", header_, " bytes");
     file.consume(header_);
   }
   bool next(FileReader& file, Element& element) override {
@@ -133,8 +134,8 @@ class FixedParser final : public RecordParser {
       const size_t rest = bytes.size();
       file.abandon();
       if (rest != footer_)
-        resource_error(ErrorCode::DataLoss, file.path(), ": truncated: behind byte ", start, " there are ", rest, " bytes, which is neither a record of ",
-                       record_, " and a footer of ", footer_, " nor the footer alone");
+        resource_error(ErrorCode::DataLoss, file.path(), ": truncated: behind byte ", start, " there are ", rest,
+                       " bytes, which is neither a record of ", record_, " and a footer of ", footer_, " nor the footer alone");
       return false;
     }
     put_bytes(bytes.substr(0, record_), element);

@@ -177,7 +177,8 @@ class FileCacheWalk final : public InputWalk {
   }
   [[noreturn]] void damaged(int64_t at, std::string_view why) {
     ended_ = true;
-    resource_error(ErrorCode::DataLoss, node_.file, ": damaged at byte ", at, ": ", why, "\n  hint: remove the file, and it is written again");
+    resource_error(ErrorCode::DataLoss, node_.file, ": damaged at byte ", at, ": ", why,
+                   "\n  hint: remove the file, and it is written again");
   }
   bool read(Element& element) {
     if (ended_) return false;

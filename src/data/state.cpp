@@ -137,7 +137,9 @@ std::exception_ptr Reader::error() {
   e.kind = static_cast<ErrorKind>(integer(0, static_cast<int64_t>(ErrorKind::Last)));
   e.is_located = boolean();
   e.text = text();
-  e.code = e.kind == ErrorKind::User ? ErrorCode::InvalidArgument : e.kind == ErrorKind::Resource ? ErrorCode::Unavailable : ErrorCode::Internal;
+  e.code = e.kind == ErrorKind::User       ? ErrorCode::InvalidArgument
+           : e.kind == ErrorKind::Resource ? ErrorCode::Unavailable
+                                           : ErrorCode::Internal;
   return make_error(e);
 }
 

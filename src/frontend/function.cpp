@@ -392,9 +392,7 @@ void FlatCallable::call(std::span<const Tensor* const> arguments, std::vector<Te
 } catch (...) {
   rethrow_at(Location::of(where));
 }
-void FlatCallable::prepare(Where where) const try {
-  impl_of(impl_).prepare();
-} catch (...) {
+void FlatCallable::prepare(Where where) const try { impl_of(impl_).prepare(); } catch (...) {
   rethrow_at(Location::of(where));
 }
 

@@ -412,7 +412,7 @@ class WayBack {
   }
 
   const GradientRequest& request_;
-  ImplSet reached_;                                           // from a source
+  ImplSet reached_;                                        // from a source
   std::unordered_map<const TensorImpl*, Tensor> arrived_;  // only looked up, never walked
 };
 

@@ -51,7 +51,8 @@ void call_with_numbers(const std::string& name, const FlatFunction& f, std::span
   for (size_t i = 0; i < out.size(); ++i) {
     const engine::TensorRef& r = numbers_of(results[i], name);
     if (r.layout.dtype != out[i].dtype || !(r.layout.shape == out[i].shape))
-      user_error(name, ": result ", i, " is ", results[i].type_str(), ", declared is ", ir::TensorType{out[i].dtype, to_dims(out[i].shape)});
+      user_error(name, ": result ", i, " is ", results[i].type_str(), ", declared is ",
+                 ir::TensorType{out[i].dtype, to_dims(out[i].shape)});
     read(r, out[i].dtype, out[i].data);
   }
 }

@@ -44,7 +44,8 @@ void check_stack(const Tensor& target, const Tensor& stack) {
 
 }  // namespace
 
-std::vector<Tensor> TapeImpl::stacked_gradients(const Tensor& target, std::span<const Source> sources, const Tensor& stack, Location where) {
+std::vector<Tensor> TapeImpl::stacked_gradients(const Tensor& target, std::span<const Source> sources, const Tensor& stack,
+                                                Location where) {
   check_stack(target, stack);
   begin_gradient({&target, 1});
   std::vector<size_t> counts, places;
@@ -103,8 +104,8 @@ Tensor Tape::jacobian(const Tensor& target, const Source& source, Where where) t
   const Tensor basis = reshape(unit_matrix(n, target.dtype(), line), joined({n}, of));
   const Tensor rows = impl_->stacked_gradients(target, {&source, 1}, basis, line).front();
   if (!rows.defined()) return rows;
-  const Dims all = rows.dims();
-  return reshape(rows, joined(of, std::span(all).subspan(1)));
+  const Dims stacked = rows.dims();
+  return reshape(rows, joined(of, std::span(stacked).subspan(1)));
 } catch (...) {
   rethrow_at(Location::of(where));
 }

@@ -6,8 +6,8 @@
 
 namespace tandem::frontend {
 
-// Computed now, from constants and from tensors and variables outside of the trace; nothing when it depends on an argument of the function or
-// on an extent that is not known. A tensor that is not traced is itself.
+// Computed now, from constants and from tensors and variables outside of the trace; nothing when it depends on an argument of the function
+// or on an extent that is not known. A tensor that is not traced is itself.
 std::optional<Tensor> known_value(const Tensor& t);
 
 }  // namespace tandem::frontend

@@ -72,7 +72,7 @@ class TapeImpl {
   void record(TapeEntry entry);
   void begin_gradient(std::span<const Tensor> targets);  // UserError when there can be none
   void end_gradient();                                   // a tape that is not persistent forgets
-  static TapeImpl* first();  // of this thread's list, after those that have stopped were taken out
+  static TapeImpl* first();                              // of this thread's list, after those that have stopped were taken out
   struct ListEnd;
   // The variables' watched values in place of the variables, and for each source how many there are.
   std::vector<Tensor> flattened(std::span<const Source> sources, std::vector<size_t>& counts) const;

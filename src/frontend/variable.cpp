@@ -33,7 +33,8 @@ VariableImpl::VariableImpl(std::string n, bool is_trainable, const Tensor& value
       value_(own(value)) {}
 
 void VariableImpl::fail_held() const {
-  user_error(ErrorCode::FailedPrecondition, "variable '", name, "': a host call asks for it, but the compiled function that makes the call assigns it and holds it until its end",
+  user_error(ErrorCode::FailedPrecondition, "variable '", name,
+             "': a host call asks for it, but the compiled function that makes the call assigns it and holds it until its end",
              "\n  hint: give the value to the call as an operand, and assign what it returns");
 }
 

@@ -39,8 +39,8 @@ Bytes InputFile::read(uint64_t offset, uint64_t count) const {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) resource_error(code_of_errno(errno), "cannot read ", path_.string(), ": ", reason(errno));
     if (got == 0)
-      resource_error(ErrorCode::DataLoss, "cannot read ", path_.string(), ": it became shorter while it was read, ", offset + done, " of ", file_.bytes,
-                     " bytes");
+      resource_error(ErrorCode::DataLoss, "cannot read ", path_.string(), ": it became shorter while it was read, ", offset + done, " of ",
+                     file_.bytes, " bytes");
     done += static_cast<uint64_t>(got);
   }
   return bytes;

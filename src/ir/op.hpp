@@ -27,8 +27,8 @@ class Expr;
 //                   float also takes integers and promotes them to floating_type.
 //                   own: any type, independent of T.  bool  index (int32 or int64)  key (uint32): fixed, never promoted.
 //                   `xs: any...` any number of operands.  `b: any?` may be left out (trailing only).
-// Attribute kinds:  bool int float string dtype ints floats shape graphs literal function; a trailing ? makes it optional with default none.
-// Result:           same (T)  bool  int32  or custom: `infer` decides. Several results: "-> same, int32".
+// Attribute kinds:  bool int float string dtype ints floats shape graphs literal function; a trailing ? makes it optional with default
+// none. Result:           same (T)  bool  int32  or custom: `infer` decides. Several results: "-> same, int32".
 enum class OperandClass : uint8_t { Any, Number, Float, Int, Boolean, Own, Bool, Index, Key };
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"  // scoped, so the kinds may be called as the types that hold them
@@ -119,8 +119,8 @@ struct HostTensor {
   void* data;
   template <class T> T* as() const { return static_cast<T*>(data); }
 };
-// A function of the host program that a graph calls (the row host_call). It lives as long as a graph or plan that names it. Each is equal to
-// itself only; its number stands for it where order or hashes matter (I6).
+// A function of the host program that a graph calls (the row host_call). It lives as long as a graph or plan that names it. Each is equal
+// to itself only; its number stands for it where order or hashes matter (I6).
 class HostFunction {
  public:
   using Call = std::function<void(std::span<const HostTensor> in, std::span<const HostTensor> out)>;

@@ -9,8 +9,8 @@ namespace tandem::ir {
 namespace {
 
 constexpr std::array<std::string_view, 9> kClassNames = {"any", "number", "float", "int", "boolean", "own", "bool", "index", "key"};
-constexpr std::array<std::string_view, 11> kKindNames = {"bool", "int",    "float", "string", "dtype",
-                                                         "ints", "floats", "shape", "graphs", "literal", "function"};
+constexpr std::array<std::string_view, 11> kKindNames = {"bool",   "int",   "float",  "string",  "dtype",   "ints",
+                                                         "floats", "shape", "graphs", "literal", "function"};
 
 template <class E, size_t N> E one_of(Cursor& c, const std::array<std::string_view, N>& names, std::string_view what) {
   for (size_t i = 0; i < N; ++i)

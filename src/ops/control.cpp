@@ -1,5 +1,5 @@
-// Control flow: rows whose sub-graphs the executor runs, and calls of the host program. Sub-graphs are closed: all that they read comes in through their inputs, so
-// they can be moved, differentiated and compiled on their own.
+// Control flow: rows whose sub-graphs the executor runs, and calls of the host program. Sub-graphs are closed: all that they read comes in
+// through their inputs, so they can be moved, differentiated and compiled on their own.
 #include "ops/control.hpp"
 
 #include <unordered_map>
@@ -115,7 +115,8 @@ std::vector<TensorType> infer_host_call(const OpCall& call) {
     if (dtypes[i] < 0 || dtypes[i] >= kDTypeCount) call.fail("there is no element type ", dtypes[i]);
     const auto end = at + static_cast<size_t>(ranks[i]);
     if (ranks[i] < 0 || end > dims.size()) call.fail("result ", i, " has ", ranks[i], " axes, ", dims.size() - at, " extents are left");
-    out.push_back({static_cast<DType>(dtypes[i]), Dims(dims.begin() + static_cast<ptrdiff_t>(at), dims.begin() + static_cast<ptrdiff_t>(end))});
+    out.push_back(
+        {static_cast<DType>(dtypes[i]), Dims(dims.begin() + static_cast<ptrdiff_t>(at), dims.begin() + static_cast<ptrdiff_t>(end))});
     at = end;
   }
   return out;
@@ -225,8 +226,9 @@ Rows control_rows() {
        .infer = infer_scan},
       {.name = "host_call",
        .sig = "(operands: own...; function: function, dtypes: ints, ranks: ints, dims: shape) -> custom",
-       .doc = "Calls a function of the host program. The first operand and the first result are a token: calls happen in the order in which "
-              "the token goes through them, and as long as the last one is an output, all of them happen.",
+       .doc =
+           "Calls a function of the host program. The first operand and the first result are a token: calls happen in the order in which "
+           "the token goes through them, and as long as the last one is an output, all of them happen.",
        .traits = kZeroGradient,
        .infer = infer_host_call,
        .evaluate = evaluate_host_call},

@@ -12,7 +12,8 @@ namespace tandem::ops {
 using namespace ir;
 
 void index_out_of_range(std::string_view op, int64_t index, int64_t axis, int64_t size, const Shape& shape, int64_t at) {
-  user_error(ErrorCode::OutOfRange, op, ": index ", index, " is out of range for axis ", axis, " with size ", size, " (at position ", position_of(shape, at), ")");
+  user_error(ErrorCode::OutOfRange, op, ": index ", index, " is out of range for axis ", axis, " with size ", size, " (at position ",
+             position_of(shape, at), ")");
 }
 
 namespace {

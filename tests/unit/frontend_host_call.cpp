@@ -74,9 +74,7 @@ TEST(HostCall, InsideBranchesAndLoops) {
 
 TEST(HostCall, InTheConditionOfALoop) {
   Log log;
-  Function f([&](Tensor x) {
-    return while_loop([&](Tensor v) { return note(log, v), v < 5; }, [](Tensor v) { return v * 2; }, x);
-  });
+  Function f([&](Tensor x) { return while_loop([&](Tensor v) { return note(log, v), v < 5; }, [](Tensor v) { return v * 2; }, x); });
   EXPECT_EQ(f(Tensor::scalar(1.f)).item<float>(), 8.f);
   EXPECT_EQ(log, (Log{1, 2, 4, 8}));
 }
@@ -173,9 +171,8 @@ TEST(HostCall, ResultsAreAsDeclared) {
 
 TEST(HostCall, FromSeveralThreadsAtOnce) {
   std::atomic<int> calls{0};
-  Function f([&](Tensor x) {
-    return host_call([&](const std::vector<Tensor>& in) { return ++calls, in; }, {x}, {{DType::F32, {}}})[0] + 1;
-  });
+  Function f(
+      [&](Tensor x) { return host_call([&](const std::vector<Tensor>& in) { return ++calls, in; }, {x}, {{DType::F32, {}}})[0] + 1; });
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([&, t] {
