@@ -76,7 +76,7 @@ def test_strings_move_like_numbers():
     assert tf.gather(s, [1], axis=1).numpy().tolist() == [[b"b"], [b"d"]]
     assert (s == "b").numpy().tolist() == [[False, True], [False, False]]
     assert tf.shape(s).numpy().tolist() == [2, 2] and isinstance(s, tf.Tensor) and tf.is_tensor(s)
-    with pytest.raises(TypeError):
+    with pytest.raises((TypeError, tf.errors.InvalidArgumentError)):
         tf.exp(s)
 
 
