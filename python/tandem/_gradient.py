@@ -9,7 +9,7 @@ import numpy as np
 from tandem import _core
 from tandem import nest
 from tandem._convert import Composite
-from tandem._face import CoreVariable, Tensor, convert, ops, tensor
+from tandem._face import CoreVariable, Tensor, ops, tensor
 from tandem._indexed_slices import IndexedSlices
 
 
@@ -169,20 +169,12 @@ class GradientTape:
         if self._recording and not self._persistent:
             self._stop()
             self._tape.stop()
-        target = tensor(target)
-        count = target.shape.num_elements()
-        flat = nest.flatten(sources)
-        rows = []
-        for i in range(count):
-            seed = convert((np.arange(count) == i).reshape(target.shape).astype(target.dtype.as_numpy_dtype))
-            rows.append(self._gradients([target], [_plain_source(s) for s in flat], [seed]))
-        made = []
-        for j, source in enumerate(flat):
-            column = [r[j] for r in rows]
-            if not column or column[0] is None:
-                made.append(ops.full(ops.cast(0, dtype=source.dtype), shape=[*target.dims, *source.dims]) if zero else None)
-            else:
-                made.append(ops.reshape(ops.stack(column), shape=[*target.dims, *source.dims]))
+        target, made = tensor(target), []
+        for source in nest.flatten(sources):
+            found = self._tape.jacobian(target, _plain_source(source))
+            if found is None and zero:
+                found = ops.full(ops.cast(0, dtype=source.dtype), shape=[*target.dims, *source.dims])
+            made.append(found)
         if not self._persistent:
             self._tape, self._used = None, True
         return nest.pack_sequence_as(sources, made)
@@ -195,19 +187,12 @@ class GradientTape:
         target = tensor(target)
         if target.shape.rank < 2 or source.shape.rank < 1 or target.shape[0] != source.shape[0]:
             raise ValueError(f"Need first dimension of target shape ({target.shape}) and source shape ({source.shape}) to match.")
-        inner = target.shape[1:]
-        columns = []
-        for i in range(inner.num_elements()):
-            one = (np.arange(inner.num_elements()) == i).reshape(inner).astype(target.dtype.as_numpy_dtype)
-            seed = ops.broadcast_to(convert(one), shape=target.dims)
-            columns.append(self._gradients([target], [_plain_source(source)], [seed])[0])
+        found = self._tape.batch_jacobian(target, _plain_source(source))
         if not self._persistent:
             self._tape, self._used = None, True
-        shape = [target.dims[0], *inner, *source.dims[1:]]
-        if not columns or columns[0] is None:
-            zero = UnconnectedGradients(unconnected_gradients) is UnconnectedGradients.ZERO
-            return ops.full(ops.cast(0, dtype=target.dtype), shape=shape) if zero else None
-        return ops.reshape(ops.stack(columns, axis=1), shape=shape)
+        if found is None and UnconnectedGradients(unconnected_gradients) is UnconnectedGradients.ZERO:
+            return ops.full(ops.cast(0, dtype=target.dtype), shape=[*target.dims, *source.dims[1:]])
+        return found
 
 
 def _all_plain(sources):
