@@ -55,7 +55,7 @@ class DistributedValues:
     values = property(lambda self: self._values)
 
     def __repr__(self):
-        return "PerReplica:{\n" + ",\n".join(f"  {i}: {v}" for i, v in enumerate(self._values)) + "\n}"
+        return "PerReplica:{\n" + ",\n".join(f"  {i}: {v!r}" for i, v in enumerate(self._values)) + "\n}"
 
 
 PerReplica = DistributedValues

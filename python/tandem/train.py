@@ -7,7 +7,7 @@ import numpy as np
 
 from tandem import _trackable
 from tandem._bundle import Reader, write
-from tandem._protos import (  # noqa: F401
+from tandem._messages import (  # noqa: F401
     BytesList, Example, Feature, FeatureList, FeatureLists, Features, FloatList, Int64List, SequenceExample,
 )  # fmt: skip
 from tandem._variable import Variable

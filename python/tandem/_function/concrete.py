@@ -37,7 +37,7 @@ class ConcreteFunction:
 
     def _trace_now(self):
         try:
-            self.compiled.result_specs(_with_symbols(self._specs))
+            self.compiled.result_specs(self._symbolic)
         except Exception as e:
             if isinstance(e, NeedsEager):
                 raise
@@ -46,7 +46,8 @@ class ConcreteFunction:
     # --- compiling
 
     def _compile(self, specs):
-        return _core.Function(self._body, self._owner._name, _with_symbols(specs) if specs is not None else None)
+        self._symbolic = None if specs is None else _with_symbols(specs)
+        return _core.Function(self._body, self._owner._name, self._symbolic)
 
     def _body(self, tensors):
         owner = self._owner
