@@ -219,7 +219,9 @@ class Reader:
     def __init__(self, prefix):
         self._prefix = prefix
         if not os.path.exists(prefix + ".index"):
-            raise errors.NotFoundError(None, None, f"Unsuccessful TensorSliceReader constructor: Failed to find any matching files for {prefix}")
+            raise errors.NotFoundError(
+                None, None, f"Unsuccessful TensorSliceReader constructor: Failed to find any matching files for {prefix}"
+            )
         items = _read_table(prefix + ".index")
         header = dict(_fields(items[0][1])) if items and items[0][0] == b"" else {1: 1}
         self._shards = header.get(1, 1)
@@ -243,7 +245,9 @@ class Reader:
             f.seek(e.offset)
             raw = f.read(e.size)
         if len(raw) != e.size:
-            raise errors.DataLossError(None, None, f"{path} is cut off: {name} has {e.size} bytes at {e.offset}, {len(raw)} are there")
+            raise errors.DataLossError(
+                None, None, f"{path} is cut off: {name} has {e.size} bytes at {e.offset}, {len(raw)} are there"
+            )
         if e.dtype.name == "string":
             return self._strings(raw, e, name)
         if unmasked(e.crc) != crc32c(raw):

@@ -68,7 +68,9 @@ def any_tensor(x, dtype=None, hint=None):
     except NotOneTensor as e:
         value = e.value
         if dtype is not None and value.dtype is not as_dtype(dtype):
-            raise ValueError(f"Tensor conversion requested dtype {as_dtype(dtype).name} for Tensor with dtype {value.dtype.name}: {value!r}") from None
+            raise ValueError(
+                f"Tensor conversion requested dtype {as_dtype(dtype).name} for Tensor with dtype {value.dtype.name}: {value!r}"
+            ) from None
         return value
 
 

@@ -53,11 +53,15 @@ class GradientTape:
             if not isinstance(x, (Tensor, CoreVariable)):
                 if isinstance(x, Composite):
                     continue
-                raise ValueError(f"Passed in object {x} of type {type(x).__name__!r}, not tf.Tensor or tf.Variable or ExtensionType.")
+                raise ValueError(
+                    f"Passed in object {x} of type {type(x).__name__!r}, not tf.Tensor or tf.Variable or ExtensionType."
+                )
             if not x.dtype.is_floating:
                 import logging
 
-                logging.getLogger("tandem").log(30, "The dtype of the watched tensor must be floating (e.g. tf.float32), got %r", x.dtype)
+                logging.getLogger("tandem").log(
+                    30, "The dtype of the watched tensor must be floating (e.g. tf.float32), got %r", x.dtype
+                )
                 continue
             self._tape.watch(x)
 
@@ -105,7 +109,10 @@ class GradientTape:
         flat_sources = nest.flatten(sources)
         targets = [x for x in nest.flatten(target) if x is not None]
         if target is None:
-            raise TypeError("Argument `target` should be a list or nested structure of Tensors, Variables or CompositeTensors to be differentiated, but received None.")
+            raise TypeError(
+                "Argument `target` should be a list or nested structure of Tensors, Variables or CompositeTensors to be "
+                "differentiated, but received None."
+            )
         seeds = None if output_gradients is None else nest.flatten(output_gradients)
         targets, seeds = self._real_targets(targets, seeds)
         if self._recording and not self._persistent:
@@ -146,7 +153,12 @@ class GradientTape:
             if not t.dtype.is_floating:
                 import logging
 
-                logging.getLogger("tandem").log(30, "The dtype of the target tensor must be floating (e.g. tf.float32) when calling GradientTape.gradient, got %r", t.dtype)
+                logging.getLogger("tandem").log(
+                    30,
+                    "The dtype of the target tensor must be floating (e.g. tf.float32) when calling GradientTape.gradient, got "
+                    "%r",
+                    t.dtype,
+                )
                 continue
             kept.append(t)
             kept_seeds.append(None if seeds is None or seeds[i] is None else tensor(seeds[i]))
@@ -163,7 +175,14 @@ class GradientTape:
             made[i] = g
         return made
 
-    def jacobian(self, target, sources, unconnected_gradients=UnconnectedGradients.NONE, parallel_iterations=None, experimental_use_pfor=True):
+    def jacobian(
+        self,
+        target,
+        sources,
+        unconnected_gradients=UnconnectedGradients.NONE,
+        parallel_iterations=None,
+        experimental_use_pfor=True,
+    ):
         self._check_usable()
         zero = UnconnectedGradients(unconnected_gradients) is UnconnectedGradients.ZERO
         if self._recording and not self._persistent:
@@ -179,7 +198,14 @@ class GradientTape:
             self._tape, self._used = None, True
         return nest.pack_sequence_as(sources, made)
 
-    def batch_jacobian(self, target, source, unconnected_gradients=UnconnectedGradients.NONE, parallel_iterations=None, experimental_use_pfor=True):
+    def batch_jacobian(
+        self,
+        target,
+        source,
+        unconnected_gradients=UnconnectedGradients.NONE,
+        parallel_iterations=None,
+        experimental_use_pfor=True,
+    ):
         self._check_usable()
         if self._recording and not self._persistent:
             self._stop()
@@ -276,7 +302,10 @@ def _run_backward(gradient, variables, upstream):
         return [_as_gradient(g) for g in nest.flatten(gradient(*upstream))]
     parameters = inspect.signature(gradient).parameters.values()
     if not any(p.name == "variables" or p.kind == p.VAR_KEYWORD for p in parameters):
-        raise TypeError("If using @custom_gradient with a function that uses variables, then grad_fn must accept a 'variables' keyword argument.")
+        raise TypeError(
+            "If using @custom_gradient with a function that uses variables, then grad_fn must accept a 'variables' keyword "
+            "argument."
+        )
     inner, of_variables = gradient(*upstream, variables=list(variables))
     return [_as_gradient(g) for g in [*nest.flatten(inner), *of_variables]]
 

@@ -31,7 +31,10 @@ class ones_initializer(_Initializer):
 class constant_initializer(_Initializer):
     def __init__(self, value=0, support_partition=False):
         if not (np.isscalar(value) or isinstance(value, (list, tuple, np.ndarray))):
-            raise TypeError(f"Invalid type for initial value: {type(value).__name__}. Expected Python scalar, list or tuple of values, or numpy.ndarray.")
+            raise TypeError(
+                f"Invalid type for initial value: {type(value).__name__}. Expected Python scalar, list or tuple of values, or "
+                "numpy.ndarray."
+            )
         self.value = value
 
     def __call__(self, shape, dtype=None, **kwargs):

@@ -27,7 +27,15 @@ def array_to_tensor(values, dtype=None, shape=None):
     return made
 
 
-_lists = {"float32": "float_val", "float64": "double_val", "int64": "int64_val", "bool": "bool_val", "uint32": "uint32_val", "uint64": "uint64_val", "string": "string_val"}
+_lists = {
+    "float32": "float_val",
+    "float64": "double_val",
+    "int64": "int64_val",
+    "bool": "bool_val",
+    "uint32": "uint32_val",
+    "uint64": "uint64_val",
+    "string": "string_val",
+}
 
 
 def tensor_to_array(proto):

@@ -26,7 +26,9 @@ def _like(x, ragged):
     at = [np.zeros_like(p) if shape[i] == 1 else p for i, p in enumerate(places)]
     for i, p in enumerate(at):
         if p.size and p.max() >= shape[i]:
-            raise errors.InvalidArgumentError(None, None, f"Unable to broadcast: dimension size mismatch in dimension {i}: {sizes[i]} and {shape[i]}")
+            raise errors.InvalidArgumentError(
+                None, None, f"Unable to broadcast: dimension size mismatch in dimension {i}: {sizes[i]} and {shape[i]}"
+            )
     del depth
     return _gather.gather_nd(x, convert(np.stack(at, axis=-1).astype(np.int32)))
 
@@ -43,10 +45,18 @@ def _broadcast(a, b):
         la, lb = np.diff(a._splits), np.diff(b._splits)
         if np.all((la == lb) | (la == 1) | (lb == 1)) and len(la) == len(lb) and a.ragged_rank == 1:
             sizes = np.maximum(la, lb) * (la > 0) * (lb > 0)
-            wide = RaggedTensor(convert(np.zeros(int(sizes.sum()), np.int32)), np.concatenate([[0], np.cumsum(sizes)]).astype(a._splits.dtype), internal=True)
+            wide = RaggedTensor(
+                convert(np.zeros(int(sizes.sum()), np.int32)),
+                np.concatenate([[0], np.cumsum(sizes)]).astype(a._splits.dtype),
+                internal=True,
+            )
 
             def spread(x, lengths):
-                at = np.concatenate([np.full(n, s) if m == 1 else np.arange(s, s + m) for s, m, n in zip(x._splits[:-1], lengths, sizes)] or [np.zeros(0)])
+                at = np.concatenate(
+                    [
+                        np.full(n, s) if m == 1 else np.arange(s, s + m) for s, m, n in zip(x._splits[:-1], lengths, sizes)
+                    ] or [np.zeros(0)]
+                )
                 return _pick(x._values, at.astype(np.int64))
 
             return spread(a, la), spread(b, lb), wide
@@ -252,7 +262,9 @@ class DynamicRaggedShape:
 
 
 def _lengths_text(extents):
-    return "[" + ", ".join(f"({', '.join(map(str, n))}{',' if len(n) == 1 else ''})" if isinstance(n, tuple) else str(n) for n in extents) + "]"
+    return "[" + ", ".join(
+        f"({', '.join(map(str, n))}{',' if len(n) == 1 else ''})" if isinstance(n, tuple) else str(n) for n in extents
+    ) + "]"
 
 
 # --- joining -----------------------------------------------------------------------------------------------------------------------------
@@ -352,7 +364,9 @@ def gather(params, indices, validate_indices=None, axis=None, batch_dims=0, name
         return stack(rows)
     if axis not in (0, None):
         if _is_ragged(params):
-            return params.with_values(gather(params._values, indices, axis=axis - 1)) if axis > 1 else stack([gather(r, indices) for r in params])
+            return params.with_values(
+                gather(params._values, indices, axis=axis - 1)
+            ) if axis > 1 else stack([gather(r, indices) for r in params])
         raise NotImplementedError("tf.gather of ragged indices along another axis than 0")
     if _is_ragged(indices):
         return indices.with_values(gather(params, indices._values))
@@ -510,7 +524,9 @@ def bincount(arr, weights=None, minlength=None, maxlength=None, dtype="int32", n
 def split(value, num_or_size_splits, axis=0, num=None, name=None):
     axis = axis % value.ndim
     count = len(value) if axis == 0 else int(value.bounding_shape().numpy()[axis])
-    sizes = [count // int(number(num_or_size_splits))] * int(number(num_or_size_splits)) if isinstance(num_or_size_splits, (int, Tensor)) else ints(num_or_size_splits)
+    sizes = [
+        count // int(number(num_or_size_splits))
+    ] * int(number(num_or_size_splits)) if isinstance(num_or_size_splits, (int, Tensor)) else ints(num_or_size_splits)
     made, at = [], 0
     for n in sizes:
         made.append(value[(slice(None),) * axis + (slice(at, at + n),)])

@@ -98,7 +98,9 @@ def betainc(a, b, x, name=None):
     mirrored = ops.greater(x, (a + 1.0) / (a + b + 2.0))
     a, b, x = where(mirrored, b, a), where(mirrored, a, b), where(mirrored, 1.0 - x, x)
     safe = ops.clip(x, 1e-300, 1.0)
-    front = ops.exp(ops.lgamma(a + b) - ops.lgamma(a) - ops.lgamma(b) + a * ops.log(safe) + b * ops.log1p(-ops.minimum(x, 1.0 - 1e-16))) / a
+    front = ops.exp(
+        ops.lgamma(a + b) - ops.lgamma(a) - ops.lgamma(b) + a * ops.log(safe) + b * ops.log1p(-ops.minimum(x, 1.0 - 1e-16))
+    ) / a
     tail = _ones_like(x)
     for m in range(200, 0, -1):
         odd = -((a + float(m)) * (a + b + float(m)) * x) / ((a + float(2 * m)) * (a + float(2 * m + 1)))

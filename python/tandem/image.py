@@ -79,7 +79,9 @@ def crop_to_bounding_box(image, offset_height, offset_width, target_height, targ
     if min(top, left) < 0 or min(height, width) <= 0:
         raise ValueError("offsets must be >= 0 and targets > 0")
     if top + height > x.shape[1] or left + width > x.shape[2]:
-        raise ValueError(f"height must be >= target + offset: {x.shape[1]} x {x.shape[2]} holds no {height} x {width} at {top}, {left}")
+        raise ValueError(
+            f"height must be >= target + offset: {x.shape[1]} x {x.shape[2]} holds no {height} x {width} at {top}, {left}"
+        )
     return _unbatched(x[:, top : top + height, left : left + width, :], single)
 
 

@@ -19,9 +19,20 @@ def matmul(a, b, transpose_a=False, transpose_b=False, adjoint_a=False, adjoint_
     a, b = pair(a, b)
     a, b = tensor(a), tensor(b)
     if a.ndim < 2 or b.ndim < 2:
-        raise errors.InvalidArgumentError(None, None, f"matmul: In[0] and In[1] must have at least 2 dimensions, got shapes {a.shape} and {b.shape}\n  hint: tf.linalg.matvec, tf.tensordot")
+        raise errors.InvalidArgumentError(
+            None,
+            None,
+            f"matmul: In[0] and In[1] must have at least 2 dimensions, got shapes {a.shape} and {b.shape}\n  hint: "
+            "tf.linalg.matvec, tf.tensordot",
+        )
     if output_type is not None:
-        return ops.matmul(a, b, transpose_x=bool(transpose_a or adjoint_a), transpose_y=bool(transpose_b or adjoint_b), dtype=as_dtype(output_type))
+        return ops.matmul(
+            a,
+            b,
+            transpose_x=bool(transpose_a or adjoint_a),
+            transpose_y=bool(transpose_b or adjoint_b),
+            dtype=as_dtype(output_type),
+        )
     return strict.matmul(a, b, transpose_x=bool(transpose_a or adjoint_a), transpose_y=bool(transpose_b or adjoint_b))
 
 
@@ -268,7 +279,9 @@ def logm(input, name=None):
 def cross(a, b, name=None):
     a, b = pair(a, b)
     a, b = tensor(a), tensor(b)
-    return ops.roll(a, shift=[-1], axis=[-1]) * ops.roll(b, shift=[-2], axis=[-1]) - ops.roll(a, shift=[-2], axis=[-1]) * ops.roll(b, shift=[-1], axis=[-1])
+    return ops.roll(
+        a, shift=[-1], axis=[-1]
+    ) * ops.roll(b, shift=[-2], axis=[-1]) - ops.roll(a, shift=[-2], axis=[-1]) * ops.roll(b, shift=[-1], axis=[-1])
 
 
 @api
@@ -323,7 +336,9 @@ def _span(k):
     k = ints(k)
     low, high = (k[0], k[0]) if len(k) == 1 else (k[0], k[1])
     if low > high:
-        raise errors.InvalidArgumentError(None, None, f"lower_diag_index must not be larger than upper_diag_index: {low} > {high}")
+        raise errors.InvalidArgumentError(
+            None, None, f"lower_diag_index must not be larger than upper_diag_index: {low} > {high}"
+        )
     return low, high
 
 
@@ -349,7 +364,9 @@ def diag(diagonal, name="diag", k=0, num_rows=-1, num_cols=-1, padding_value=0, 
     length = d.shape[-1]
     rows, columns = int(number(num_rows)), int(number(num_cols))
     if rows == -1 and columns == -1:
-        rows = columns = length + max(abs(low) if high < 0 else 0, high if low > 0 else 0, 0) if low == high or high < 0 or low > 0 else length
+        rows = columns = length + max(
+            abs(low) if high < 0 else 0, high if low > 0 else 0, 0
+        ) if low == high or high < 0 or low > 0 else length
         if low == high:
             rows = columns = length + abs(low)
     elif rows == -1:

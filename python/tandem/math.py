@@ -141,7 +141,9 @@ def _binary(name, row=None, floats=False):
 add, subtract, multiply = _binary("add"), _binary("subtract"), _binary("multiply")
 maximum, minimum = _binary("maximum"), _binary("minimum")
 floordiv, floormod, truncatediv, truncatemod = (
-    _binary("floordiv", "floor_divide"), _binary("floormod", "remainder"), _binary("truncatediv", "truncate_divide"), _binary("truncatemod", "fmod"),
+    _binary("floordiv", "floor_divide"), _binary("floormod", "remainder"), _binary(
+        "truncatediv", "truncate_divide"
+    ), _binary("truncatemod", "fmod"),
 )  # fmt: skip
 mod = floormod
 _equal, _not_equal = _binary("equal"), _binary("not_equal")
@@ -252,10 +254,16 @@ def clip_by_value(t, clip_value_min, clip_value_max, name=None):
     if isinstance(t, IndexedSlices):
         return IndexedSlices(clip_by_value(t.values, clip_value_min, clip_value_max), t.indices, t.dense_shape)
     t = tensor(t)
-    low, high = [tensor(v, t.dtype) if not isinstance(v, (np.ndarray, np.generic)) else convert(v, t.dtype) for v in (clip_value_min, clip_value_max)]
+    low, high = [
+        tensor(v, t.dtype) if not isinstance(v, (np.ndarray, np.generic)) else convert(v, t.dtype) for v in (
+            clip_value_min, clip_value_max
+        )
+    ]
     made = strict.maximum(strict.minimum(t, high), low)
     if made.shape != t.shape:
-        raise errors.InvalidArgumentError(None, None, f"clip_by_value: limits of shapes {low.shape} and {high.shape} do not fit the tensor's {t.shape}")
+        raise errors.InvalidArgumentError(
+            None, None, f"clip_by_value: limits of shapes {low.shape} and {high.shape} do not fit the tensor's {t.shape}"
+        )
     return made
 
 
@@ -517,13 +525,17 @@ def confusion_matrix(labels, predictions, num_classes=None, weights=None, dtype=
     return ops.scatter(base, ops.stack([labels, predictions], axis=1), values, mode="add")
 
 
-def approx_max_k(operand, k, reduction_dimension=-1, recall_target=0.95, reduction_input_size_override=-1, aggregate_to_topk=True, name=None):
+def approx_max_k(
+    operand, k, reduction_dimension=-1, recall_target=0.95, reduction_input_size_override=-1, aggregate_to_topk=True, name=None
+):
     x = tensor(operand)
     values, at = ops.top_k(ops.moveaxis(x, source=[reduction_dimension], destination=[-1]), k=k)
     return tuple(ops.moveaxis(t, source=[-1], destination=[reduction_dimension]) for t in (values, at))
 
 
-def approx_min_k(operand, k, reduction_dimension=-1, recall_target=0.95, reduction_input_size_override=-1, aggregate_to_topk=True, name=None):
+def approx_min_k(
+    operand, k, reduction_dimension=-1, recall_target=0.95, reduction_input_size_override=-1, aggregate_to_topk=True, name=None
+):
     values, at = approx_max_k(ops.negative(tensor(operand)), k, reduction_dimension)
     return ops.negative(values), at
 

@@ -260,7 +260,9 @@ def inverse_mdct(mdcts, window_fn=vorbis_window, norm=None, name=None):
     x = float_tensor(mdcts, "inverse_mdct")
     half = x.shape[-1]
     n, k = np.arange(2 * half), np.arange(half)
-    basis = np.cos(np.pi / half * (n[None] + 0.5 + half / 2) * (k[:, None] + 0.5)) * (np.sqrt(2 / half) if norm == "ortho" else 1 / half)
+    basis = np.cos(
+        np.pi / half * (n[None] + 0.5 + half / 2) * (k[:, None] + 0.5)
+    ) * (np.sqrt(2 / half) if norm == "ortho" else 1 / half)
     frames = ops.matmul(x, convert(basis, x.dtype))
     window = window_fn(2 * half, dtype=x.dtype) if window_fn is not None else convert(np.full(2 * half, 1 / np.sqrt(2)), x.dtype)
     return overlap_and_add(frames * window, half)
@@ -300,7 +302,9 @@ def dct(input, type=2, n=None, axis=-1, norm=None, name=None):
     x = float_tensor(input, "dct")
     if n is not None:
         x = _fitted(x, -1, int(n))
-    return ops.matmul(x if x.ndim > 1 else expand_dims(x, 0), convert(_dct_basis(type, x.shape[-1], norm == "ortho"), x.dtype))[() if x.ndim > 1 else 0]
+    return ops.matmul(
+        x if x.ndim > 1 else expand_dims(x, 0), convert(_dct_basis(type, x.shape[-1], norm == "ortho"), x.dtype)
+    )[() if x.ndim > 1 else 0]
 
 
 def idct(input, type=2, n=None, axis=-1, norm=None, name=None):
@@ -314,7 +318,15 @@ def _mel(hertz):
     return 1127.0 * np.log1p(np.asarray(hertz, np.float64) / 700.0)
 
 
-def linear_to_mel_weight_matrix(num_mel_bins=20, num_spectrogram_bins=129, sample_rate=8000, lower_edge_hertz=125.0, upper_edge_hertz=3800.0, dtype=dtypes.float32, name=None):
+def linear_to_mel_weight_matrix(
+    num_mel_bins=20,
+    num_spectrogram_bins=129,
+    sample_rate=8000,
+    lower_edge_hertz=125.0,
+    upper_edge_hertz=3800.0,
+    dtype=dtypes.float32,
+    name=None,
+):
     bins, rate = int(number(num_spectrogram_bins)), float(number(sample_rate))
     if num_mel_bins <= 0 or lower_edge_hertz < 0 or lower_edge_hertz >= upper_edge_hertz or upper_edge_hertz > rate / 2:
         raise ValueError(f"num_mel_bins must be positive and 0 <= lower_edge_hertz < upper_edge_hertz <= {rate / 2}")

@@ -39,7 +39,9 @@ def test_types_are_strict():
 
 def test_printing():
     assert repr(tf.constant([1, 2])) == "<tf.Tensor: shape=(2,), dtype=int32, numpy=array([1, 2], dtype=int32)>"
-    assert repr(tf.constant([[1.0], [2.0]])) == "<tf.Tensor: shape=(2, 1), dtype=float32, numpy=\narray([[1.],\n       [2.]], dtype=float32)>"
+    assert repr(
+        tf.constant([[1.0], [2.0]])
+    ) == "<tf.Tensor: shape=(2, 1), dtype=float32, numpy=\narray([[1.],\n       [2.]], dtype=float32)>"
     assert repr(tf.constant("a")) == "<tf.Tensor: shape=(), dtype=string, numpy=b'a'>"
     assert str(tf.constant(3)) == "tf.Tensor(3, shape=(), dtype=int32)"
     assert repr(tf.Variable(1.0, name="w")) == "<tf.Variable 'w:0' shape=() dtype=float32, numpy=1.0>"

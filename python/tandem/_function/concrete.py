@@ -105,7 +105,9 @@ class ConcreteFunction:
 
     def _without_symbols(self, error):
         """A symbol that cannot be decided: numbers instead, and one trace for each shape."""
-        if self._specs is None or isinstance(error, NeedsEager) or is_about_missing_values(error) or not isinstance(error, (errors.OpError, TypeError, ValueError)):
+        if self._specs is None or isinstance(error, NeedsEager) or is_about_missing_values(error) or not isinstance(
+            error, (errors.OpError, TypeError, ValueError)
+        ):
             raise error
         self._why_numbers, self._specs = str(error).splitlines()[0], None
         self.compiled = self._compile(None)
@@ -124,7 +126,9 @@ class ConcreteFunction:
         try:
             outputs = self.compiled(tensors)
         except Exception as e:
-            if self._result is not None and self._specs is not None and self._why_numbers is None and isinstance(e, errors.InternalError):
+            if self._result is not None and self._specs is not None and self._why_numbers is None and isinstance(
+                e, errors.InternalError
+            ):
                 raise
             self._without_symbols(e)
             outputs = self.compiled(tensors)
@@ -155,7 +159,10 @@ class ConcreteFunction:
         for x, spec in zip(flat, known):
             x = any_tensor(x, spec.dtype if spec is not None and not isinstance(x, (Tensor, Composite)) else None)
             if spec is not None and not (spec.dtype is x.dtype and spec.shape.is_compatible_with(x.shape)):
-                raise TypeError(f"Binding inputs to tf.function failed due to `Can not cast TensorSpec(shape={x.shape}, dtype={x.dtype!r}, name=None) to {spec}`")
+                raise TypeError(
+                    f"Binding inputs to tf.function failed due to `Can not cast TensorSpec(shape={x.shape}, dtype={x.dtype!r}, "
+                    f"name=None) to {spec}`"
+                )
             tensors.append(x)
         if any(isinstance(x, Composite) for x in tensors):
             values = self._with_values(tensors)
@@ -231,7 +238,9 @@ class ConcreteFunction:
         import inspect
 
         args, kwargs = self.structured_input_signature
-        parts = [f"{n}: {v!r}" for n, v in zip(inspect.signature(self._owner._python_function).parameters, [*args, *kwargs.values()])]
+        parts = [
+            f"{n}: {v!r}" for n, v in zip(inspect.signature(self._owner._python_function).parameters, [*args, *kwargs.values()])
+        ]
         return f"ConcreteFunction Input Parameters:\n  " + "\n  ".join(parts) + f"\nOutput Type:\n  {self.structured_outputs}\nCaptures:\n  None"
 
 
