@@ -5,7 +5,6 @@ from tandem import _core
 from tandem import _dtypes as dtypes
 from tandem._convert import Composite, NotOneTensor, convert
 from tandem._dtypes import as_dtype
-from tandem._shape import TensorShape
 
 ops = _core.ops
 complex64, complex128 = as_dtype("complex64"), as_dtype("complex128")
@@ -395,6 +394,3 @@ def complex_(real, imag, name=None):
         total = ops.add(real, imag)
         real, imag = ops.broadcast_to(real, shape=total.dims), ops.broadcast_to(imag, shape=total.dims)
     return ComplexTensor(real, imag)
-
-
-__all__ = ["ComplexTensor", "TensorShape", "complex_"]

@@ -4,9 +4,8 @@ from collections import namedtuple
 
 import numpy as np
 
-from tandem import _core
 from tandem import errors
-from tandem._arrays import _needs_data, _py_range, _renamed, cast, concat, expand_dims, reshape, shape as _shape_of, where
+from tandem._arrays import _needs_data, _py_range, _renamed, cast, concat, expand_dims, reshape
 from tandem._dtypes import as_dtype
 from tandem._face import CoreVariable, Tensor, api, axis_in, convert, ints, number, ops, pair, shape as _shape_argument, strict, tensor
 
@@ -212,11 +211,9 @@ def sequence_mask(lengths, maxlen=None, dtype=as_dtype("bool"), name=None):
 def reverse_sequence(input, seq_lengths, seq_axis=None, batch_axis=None, name=None):
     x, lengths = tensor(input), tensor(seq_lengths)
     seq, batch = axis_in(seq_axis, x.ndim), axis_in(0 if batch_axis is None else batch_axis, x.ndim)
-    along = [1] * x.ndim
     place = reshape(ops.iota(shape=[x.dims[seq]], dtype="int32"), [x.dims[seq] if i == seq else 1 for i in _py_range(x.ndim)])
     length = cast(reshape(lengths, [x.dims[batch] if i == batch else 1 for i in _py_range(x.ndim)]), "int32")
     at = ops.where(ops.less(place, length), ops.subtract(ops.subtract(length, 1), place), place)
-    del along
     return ops.take_along_axis(x, ops.broadcast_to(at, shape=x.dims), axis=seq)
 
 
@@ -250,7 +247,7 @@ def dynamic_stitch(indices, data, name=None):
     return ops.where(keep, made, ops.full(convert(np.array(0, made.dtype.as_numpy_dtype)), shape=[]))
 
 
-# --- order -------------------------------------------------------------------------------------------------------------------------------
+# --- order ----------------------------------------------------------------------------------------------------------------------
 
 
 def _descending(direction):
@@ -308,7 +305,7 @@ def histogram_fixed_width(values, value_range, nbins=100, dtype=int32, name=None
     return cast(ops.bincount(bins, None, length=int(nbins)), dtype)
 
 
-# --- blocks between space, batch and depth -----------------------------------------------------------------------------------------------
+# --- blocks between space, batch and depth --------------------------------------------------------------------------------------
 
 
 @api

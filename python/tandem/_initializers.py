@@ -4,7 +4,6 @@ import numpy as np
 from tandem import random
 from tandem._arrays import constant, ones, zeros
 from tandem._dtypes import as_dtype
-from tandem._face import any_tensor
 
 
 class _Initializer:
@@ -55,6 +54,3 @@ class random_uniform_initializer(_Initializer):
 
     def __call__(self, shape, dtype="float32", **kwargs):
         return random.uniform(shape, self.minval, self.maxval, dtype, self.seed)
-
-
-__all__ = ["any_tensor"]

@@ -6,7 +6,6 @@ from tandem import linalg
 from tandem._arrays import broadcast_to, concat, expand_dims, eye, zeros
 from tandem._convert import convert
 from tandem._face import ints, number, ops, tensor
-from tandem._shape import TensorShape
 
 
 class LinearOperator:
@@ -362,6 +361,3 @@ class LinearOperatorLowRankUpdate(LinearOperator):
     def to_dense(self, name="to_dense"):
         u = self._u if self._update is None else self._u * expand_dims(self._update, -2)
         return self._base.to_dense() + linalg.matmul(u, self._v, adjoint_b=True)
-
-
-__all__ = ["TensorShape"]

@@ -60,7 +60,7 @@ def get_logger():
     return logging.getLogger("tensorflow")
 
 
-# --- printing ----------------------------------------------------------------------------------------------------------------------------
+# --- printing -------------------------------------------------------------------------------------------------------------------
 
 
 def _text(x, summarize):
@@ -192,7 +192,7 @@ def host_call(function, tensors, results):
     return call(lambda values: list(function(*values)), [tensor(t) for t in tensors], results)
 
 
-# --- Python inside of functions ----------------------------------------------------------------------------------------------------------
+# --- Python inside of functions -------------------------------------------------------------------------------------------------
 
 
 def _results_as(result, Tout):

@@ -19,7 +19,6 @@ def _like(x, ragged):
     sizes = ragged.bounding_shape().numpy().tolist()
     places, _ = ragged._places(sizes)
     shape = [1] * (len(sizes) - x.ndim) + list(x.shape)
-    depth = len(places)
     from tandem import _arrays, _gather
 
     x = _arrays.reshape(x, shape)
@@ -29,7 +28,6 @@ def _like(x, ragged):
             raise errors.InvalidArgumentError(
                 None, None, f"Unable to broadcast: dimension size mismatch in dimension {i}: {sizes[i]} and {shape[i]}"
             )
-    del depth
     return _gather.gather_nd(x, convert(np.stack(at, axis=-1).astype(np.int32)))
 
 
@@ -137,7 +135,7 @@ def _handles(*names):
     return register
 
 
-def _reduce(segment, name, empty):
+def _reduce(segment, name):
     @_handles(name)
     def reduced(input_tensor, axis=None, keepdims=False, name=None):
         from tandem import math
@@ -158,13 +156,10 @@ def _reduce(segment, name, empty):
         return x
 
     name_of = name
-    del empty
     return reduced
 
 
 def _reduce_axis(x, axis, segment, whole):
-    from tandem import _segments, math
-
     if axis == 0:
         if x.ragged_rank > 1 or x.ndim < 2:
             dense_rows = [x[i] for i in range(len(x))]
@@ -181,7 +176,6 @@ def _reduce_axis(x, axis, segment, whole):
         return stack([_reduce_axis(row, 0, segment, whole) if _is_ragged(row) else whole(row, 0) for row in x]) if len(x) else x
     inner = x._values
     made = _reduce_axis(inner, axis - 1, segment, whole) if _is_ragged(inner) else whole(inner, axis - 1)
-    del _segments, math
     return x.with_values(made)
 
 
@@ -213,7 +207,7 @@ def _segment(segment, values, ids, count, whole):
 
 
 for _short in ("sum", "prod", "max", "min", "mean", "all", "any", "variance", "std"):
-    _reduce(_short, f"reduce_{_short}", None)
+    _reduce(_short, f"reduce_{_short}")
 
 
 @_handles("size")
@@ -267,7 +261,7 @@ def _lengths_text(extents):
     ) + "]"
 
 
-# --- joining -----------------------------------------------------------------------------------------------------------------------------
+# --- joining --------------------------------------------------------------------------------------------------------------------
 
 
 def _as_ragged(x, depth=1):

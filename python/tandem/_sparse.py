@@ -1,7 +1,6 @@
 """tf.SparseTensor: the elements that are there, and where."""
 import numpy as np
 
-from tandem import _core
 from tandem import _dtypes as dtypes
 from tandem._convert import Composite, convert
 from tandem._dtypes import as_dtype
@@ -198,6 +197,3 @@ def _bincount(arr, weights=None, minlength=None, maxlength=None, dtype="int32", 
     from tandem import _segments
 
     return _segments.bincount(arr, weights, minlength, maxlength, dtype, axis, binary_output)
-
-
-__all__ = ["SparseTensor", "SparseTensorSpec", "_core"]

@@ -140,4 +140,3 @@ def sobol_sample(dim, num_results, skip=0, dtype=dtypes.float32, name=None):
         if n >= skip:
             made[n - skip] = x / 2.0**bits
     return convert(made, dtype)
-

@@ -5,7 +5,7 @@ from tandem import _core
 from tandem import errors
 from tandem._convert import Composite
 from tandem._dtypes import as_dtype
-from tandem._face import CoreVariable, Tensor, any_tensor, api, convert, ints, number, ops, pair, tensor
+from tandem._face import CoreVariable, Tensor, any_tensor, api, number, ops, pair, tensor
 
 
 def _raise_invalid(text):
@@ -285,6 +285,3 @@ def enable_check_numerics(stack_height_limit=30, path_length_limit=50):
 
 def disable_check_numerics():
     _flags["numerics"] = False
-
-
-__all__ = ["convert", "ints"]

@@ -359,5 +359,3 @@ class experimental:
 
     MirroredStrategy = MirroredStrategy
     CentralStorageStrategy = _absent("experimental.CentralStorageStrategy")
-
-

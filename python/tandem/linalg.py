@@ -1,11 +1,9 @@
 """tf.linalg. Linear operators are in _linear_operators.py."""
 import numpy as np
 
-from tandem import _core
 from tandem import errors
-from tandem._arrays import _needs_data, _renamed, cast, concat, expand_dims, eye, reshape, transpose, zeros
+from tandem._arrays import _needs_data, _renamed, cast, concat, expand_dims, eye, reshape, zeros
 from tandem._complex import ComplexTensor
-from tandem._convert import Composite
 from tandem._dtypes import as_dtype
 from tandem._face import any_tensor, api, axes, axis_in, convert, float_tensor, ints, number, ops, pair, strict, tensor
 from tandem.math import global_norm, l2_normalize  # noqa: F401
@@ -329,7 +327,7 @@ def normalize(tensor_, ord="euclidean", axis=None, name=None):
 normalize = _renamed(normalize, tensor="tensor_")
 
 
-# --- diagonals ---------------------------------------------------------------------------------------------------------------------------
+# --- diagonals ------------------------------------------------------------------------------------------------------------------
 
 
 def _span(k):
@@ -441,7 +439,7 @@ def band_part(input, num_lower, num_upper, name=None):
     return ops.tril(made, k=upper) if upper >= 0 else made
 
 
-# --- bands -------------------------------------------------------------------------------------------------------------------------------
+# --- bands ----------------------------------------------------------------------------------------------------------------------
 
 
 def _tridiagonal(diagonals, diagonals_format):
@@ -519,6 +517,3 @@ def __getattr__(name):
         if hasattr(_linear_operators, name):
             return getattr(_linear_operators, name)
     raise AttributeError(f"tf.linalg has no '{name}': see docs/coverage.md")
-
-
-__all__ = ["Composite", "transpose", "_core"]

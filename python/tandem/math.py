@@ -3,10 +3,8 @@ import builtins
 
 import numpy as np
 
-from tandem import _core
-from tandem import _dtypes as dtypes
 from tandem import errors
-from tandem._arrays import _full_like, cast, concat, constant, expand_dims, reshape, where
+from tandem._arrays import _full_like, cast, expand_dims, reshape, where
 from tandem._dtypes import as_dtype
 from tandem._face import Composite, Tensor, any_tensor, api, axes, axis_in, convert, float_tensor, ints, number, ops, pair, strict, tensor
 from tandem._gather import searchsorted, top_k  # noqa: F401
@@ -14,7 +12,7 @@ from tandem._gather import searchsorted, top_k  # noqa: F401
 int32, int64, float32 = as_dtype("int32"), as_dtype("int64"), as_dtype("float32")
 
 
-# --- one operand -------------------------------------------------------------------------------------------------------------------------
+# --- one operand ----------------------------------------------------------------------------------------------------------------
 
 
 def _named(function, name, doc):
@@ -110,7 +108,7 @@ def angle(input, name=None):
     return ops.where(ops.less(x, 0), float(np.pi), _full_like(0)(x))
 
 
-# --- two operands ------------------------------------------------------------------------------------------------------------------------
+# --- two operands ---------------------------------------------------------------------------------------------------------------
 
 
 def _binary(name, row=None, floats=False):
@@ -244,7 +242,7 @@ def lerp(start, end, weight, name=None):
     return start + (end - start) * weight
 
 
-# --- limits ------------------------------------------------------------------------------------------------------------------------------
+# --- limits ---------------------------------------------------------------------------------------------------------------------
 
 
 @api
@@ -318,7 +316,7 @@ def clip_by_global_norm(t_list, clip_norm, use_norm=None, name=None):
     return [scaled(t) for t in t_list], norm
 
 
-# --- reductions --------------------------------------------------------------------------------------------------------------------------
+# --- reductions -----------------------------------------------------------------------------------------------------------------
 
 
 def _reduction(name, row, kinds=None):
@@ -428,7 +426,7 @@ def cumulative_logsumexp(x, axis=0, exclusive=False, reverse=False, name=None):
     return ops.flip(made, axis=[axis]) if reverse else made
 
 
-# --- the rest ----------------------------------------------------------------------------------------------------------------------------
+# --- the rest -------------------------------------------------------------------------------------------------------------------
 
 
 @api

@@ -4,7 +4,6 @@ import enum
 import numpy as np
 
 from tandem import _core
-from tandem import _dtypes as dtypes
 from tandem import errors
 from tandem._arrays import cast, reshape
 from tandem._dtypes import as_dtype
@@ -18,7 +17,7 @@ class Algorithm(enum.Enum):
     PHILOX, THREEFRY, AUTO_SELECT = 1, 2, 3
 
 
-# --- keys: two words, a seed and a place in its stream -----------------------------------------------------------------------------------
+# --- keys: two words, a seed and a place in its stream --------------------------------------------------------------------------
 
 
 def _words(*parts):
@@ -80,7 +79,7 @@ def _stateless_key(seed):
     return ops.fold_in(ops.multiply(low, convert(np.array([0x9E3779B1, 0x85EBCA6B], np.uint32))), low[0])
 
 
-# --- distributions over a key ------------------------------------------------------------------------------------------------------------
+# --- distributions over a key ---------------------------------------------------------------------------------------------------
 
 
 def _floating(dtype):
@@ -178,7 +177,7 @@ def _shuffled(key, value):
     return ops.shuffle(key, value, axis=0) if value.ndim else value
 
 
-# --- with the global generator -----------------------------------------------------------------------------------------------------------
+# --- with the global generator --------------------------------------------------------------------------------------------------
 
 
 def normal(shape, mean=0.0, stddev=1.0, dtype=float32, seed=None, name=None):
@@ -221,7 +220,7 @@ def shuffle(value, seed=None, name=None):
     return _shuffled(_next_key(seed), value)
 
 
-# --- of a seed alone ---------------------------------------------------------------------------------------------------------------------
+# --- of a seed alone ------------------------------------------------------------------------------------------------------------
 
 
 def stateless_normal(shape, seed, mean=0.0, stddev=1.0, dtype=float32, name=None, alg="auto_select"):
@@ -293,7 +292,7 @@ def random_index_shuffle(index, seed, max_index, rounds=4, name=None):
     return index_shuffle(index, seed, max_index)
 
 
-# --- generators --------------------------------------------------------------------------------------------------------------------------
+# --- generators -----------------------------------------------------------------------------------------------------------------
 
 
 def create_rng_state(seed, alg):
@@ -408,7 +407,7 @@ def set_global_generator(generator):
     _generator = generator
 
 
-# --- candidates for losses over many classes ---------------------------------------------------------------------------------------------
+# --- candidates for losses over many classes ------------------------------------------------------------------------------------
 
 
 def _sampler(chances):
@@ -460,7 +459,3 @@ class experimental:
     ), staticmethod(set_global_generator)
     index_shuffle, stateless_fold_in, stateless_split = staticmethod(index_shuffle), staticmethod(fold_in), staticmethod(split)
     stateless_shuffle = staticmethod(stateless_shuffle)
-
-
-random_shuffle, random_crop = shuffle, None
-del random_crop, random_shuffle, dtypes

@@ -5,10 +5,9 @@ import math as _pymath
 import numpy as np
 
 from tandem import _dtypes as dtypes
-from tandem._arrays import cast, expand_dims, pad, reshape
+from tandem._arrays import expand_dims, pad, reshape
 from tandem._complex import ComplexTensor
 from tandem._convert import convert
-from tandem._dtypes import as_dtype
 from tandem._face import api, any_tensor, axis_in, float_tensor, ints, number, ops, tensor
 
 
@@ -145,7 +144,7 @@ def ifftshift(x, axes=None, name=None):
     return ops.roll(x, shift=[-(x.shape[a] // 2) for a in axes_], axis=[a % x.ndim for a in axes_])
 
 
-# --- windows -----------------------------------------------------------------------------------------------------------------------------
+# --- windows --------------------------------------------------------------------------------------------------------------------
 
 
 def _raised_cosine(length, periodic, dtype, a, b):
@@ -181,7 +180,7 @@ def vorbis_window(window_length, dtype=dtypes.float32, name=None):
     return convert(np.sin(np.pi / 2 * np.sin(np.pi / n * (np.arange(n) + 0.5)) ** 2), dtype)
 
 
-# --- frames ------------------------------------------------------------------------------------------------------------------------------
+# --- frames ---------------------------------------------------------------------------------------------------------------------
 
 
 @api
@@ -268,7 +267,7 @@ def inverse_mdct(mdcts, window_fn=vorbis_window, norm=None, name=None):
     return overlap_and_add(frames * window, half)
 
 
-# --- cosine transforms: a product with the basis, since lengths are known ----------------------------------------------------------------
+# --- cosine transforms: a product with the basis, since lengths are known -------------------------------------------------------
 
 
 @functools.lru_cache(64)
@@ -311,7 +310,7 @@ def idct(input, type=2, n=None, axis=-1, norm=None, name=None):
     return dct(input, {1: 1, 2: 3, 3: 2, 4: 4}[type], n, axis, norm)
 
 
-# --- speech ------------------------------------------------------------------------------------------------------------------------------
+# --- speech ---------------------------------------------------------------------------------------------------------------------
 
 
 def _mel(hertz):
@@ -340,6 +339,3 @@ def linear_to_mel_weight_matrix(
 def mfccs_from_log_mel_spectrograms(log_mel_spectrograms, name=None):
     x = float_tensor(log_mel_spectrograms, "mfccs")
     return dct(x) * float(1 / np.sqrt(2.0 * x.shape[-1]))
-
-
-__all__ = ["as_dtype", "cast"]

@@ -5,7 +5,6 @@ import numpy as np
 
 from tandem import errors
 from tandem._convert import convert
-from tandem._dtypes import as_dtype
 from tandem._face import CoreVariable, Tensor, any_tensor, ints, number, ops, tensor
 from tandem._sparse import SparseTensor
 
@@ -207,7 +206,7 @@ def map_values(op, *args, **kwargs):
     return found[0].with_values(op(*[flat(a) for a in args], **{k: flat(v) for k, v in kwargs.items()}))
 
 
-# --- arithmetic --------------------------------------------------------------------------------------------------------------------------
+# --- arithmetic -----------------------------------------------------------------------------------------------------------------
 
 
 def _merged(a, b):
@@ -424,6 +423,3 @@ def cross(inputs, name=None, separator=None):
 
 def cross_hashed(inputs, num_buckets=0, hash_key=None, name=None):
     raise NotImplementedError("tf.sparse.cross_hashed")
-
-
-__all__ = ["SparseTensor", "as_dtype"]

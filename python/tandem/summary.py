@@ -152,13 +152,12 @@ def scalar(name, data, step=None, description=None):
 
 
 def histogram(name, data, step=None, buckets=None, description=None):
-    from tensorboard.plugins.histogram import metadata, summary_v2
+    from tensorboard.plugins.histogram import summary_v2
 
     if not _is_on():
         return convert(False)
     pb = summary_v2.histogram_pb(name, np.asarray(any_tensor(data).numpy()), buckets, description)
     pb.value[0].tag = _tagged(name)
-    del metadata
     return _write(pb, step)
 
 
@@ -274,5 +273,3 @@ class experimental:
         from tensorboard.compat.proto.summary_pb2 import Summary
 
         return _write(Summary.FromString(any_tensor(tensor).numpy()), step)
-
-

@@ -429,6 +429,3 @@ def executing_eagerly():
 
 def inside_function():
     return _core.is_tracing()
-
-
-__all__ = ["Function", "ConcreteFunction", "function", "errors"]

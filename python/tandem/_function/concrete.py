@@ -5,7 +5,7 @@ from tandem import _core
 from tandem import errors
 from tandem import nest
 from tandem._convert import Composite
-from tandem._face import CoreVariable, Tensor, any_tensor, convert, tensor
+from tandem._face import CoreVariable, Tensor, any_tensor, tensor
 from tandem._function import autograph as ag
 from tandem._misc import Graph
 from tandem._specs import TensorSpec, TypeSpec
@@ -291,6 +291,3 @@ def _with_symbols(specs):
             extents.append(d)
         made.append((dtype, extents))
     return made
-
-
-__all__ = ["ConcreteFunction", "convert"]

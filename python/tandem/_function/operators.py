@@ -23,7 +23,7 @@ def _scalar(x):
     return ops.reshape(_as_bool(x), shape=[])
 
 
-# --- state: what a branch or a loop changes ----------------------------------------------------------------------------------------------
+# --- state: what a branch or a loop changes -------------------------------------------------------------------------------------
 
 
 class _Slot:
@@ -61,7 +61,7 @@ def _can_be_tensor(x):
     return isinstance(x, (Tensor, CoreVariable)) or _is_number(x)
 
 
-# --- if ----------------------------------------------------------------------------------------------------------------------------------
+# --- if -------------------------------------------------------------------------------------------------------------------------
 
 
 class _Again(Exception):
@@ -164,7 +164,7 @@ def if_exp(cond, if_true, if_false, expr_repr):
     return _control.staged_branches(lambda thunks: _core.cond(_scalar(cond), *thunks), [if_true, if_false])
 
 
-# --- loops -------------------------------------------------------------------------------------------------------------------------------
+# --- loops ----------------------------------------------------------------------------------------------------------------------
 
 
 def while_stmt(test, body, get_state, set_state, symbol_names, opts):
@@ -314,7 +314,7 @@ def _staged_loop(test, body, get_state, set_state, symbol_names, limit):
     set_state(_packed(first, leaves))
 
 
-# --- and, or, not, assert ----------------------------------------------------------------------------------------------------------------
+# --- and, or, not, assert -------------------------------------------------------------------------------------------------------
 
 
 def and_(a, b):

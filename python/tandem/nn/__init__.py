@@ -218,6 +218,3 @@ def scale_regularization_loss(regularization_loss):
     from tandem import distribute
 
     return ops.divide(ops.sum(tensor(regularization_loss)), float(distribute.get_strategy().num_replicas_in_sync))
-
-
-__all__ = ["axes"]

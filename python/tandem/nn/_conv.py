@@ -125,14 +125,13 @@ def _transposed(x, w, output_shape, strides, padding, data_format, dilations, ra
         if isinstance(padding, str):
             same = padding.upper() == "SAME"
             total = max((x.shape[1 + i] - 1) * steps[i] + kernel - extents[i], 0) if same else 0
-            before, after = total // 2, total - total // 2
+            before = total // 2
         else:
             pads = [tuple(p) for p in padding]
-            before, after = (pads[2:] if first else pads[1:-1])[i]
+            before = (pads[2:] if first else pads[1:-1])[i][0]
         low.append(kernel - 1 - before)
         reached = (x.shape[1 + i] - 1) * steps[i] + 1
         high.append(extents[i] + kernel - 1 - low[i] - reached)
-        del after
     turned = ops.swapaxes(ops.flip(w, axis=list(range(rank))), axis1=-1, axis2=-2)
     made = ops.general_conv(x, turned, strides=[1] * rank, low=low, high=high, dilation=spread, input_dilation=steps)
     return to_first(made, first)
@@ -167,7 +166,7 @@ def with_space_to_batch(input, dilation_rate, padding, op, filter_shape=None, sp
     raise NotImplementedError("tf.nn.with_space_to_batch; convolutions take dilations themselves")
 
 
-# --- morphology --------------------------------------------------------------------------------------------------------------------------
+# --- morphology -----------------------------------------------------------------------------------------------------------------
 
 
 def _windows(x, size, strides, padding, rates, fill):
@@ -210,7 +209,7 @@ def erosion2d(value, filters, strides, padding, data_format, dilations, name=Non
     )
 
 
-# --- depth -------------------------------------------------------------------------------------------------------------------------------
+# --- depth ----------------------------------------------------------------------------------------------------------------------
 
 
 @api

@@ -2,9 +2,8 @@
 import numpy as np
 
 from tandem import _core
-from tandem import errors
 from tandem._arrays import _needs_data, cast, concat, expand_dims, reshape
-from tandem._face import api, convert, float_tensor, ints, number, ops, tensor
+from tandem._face import api, convert, float_tensor, ints, ops, tensor
 
 __all__ = [
     "collapse_repeated", "compute_accidental_hits", "compute_average_loss", "ctc_beam_search_decoder", "ctc_greedy_decoder", "ctc_loss", "ctc_unique_labels",
@@ -83,7 +82,7 @@ def compute_average_loss(per_example_loss, sample_weight=None, global_batch_size
     return ops.divide(ops.sum(loss), cast(tensor(global_batch_size), loss.dtype))
 
 
-# --- many classes ------------------------------------------------------------------------------------------------------------------------
+# --- many classes ---------------------------------------------------------------------------------------------------------------
 
 
 def _sampled_logits(weights, biases, labels, inputs, num_sampled, num_classes, num_true, sampled_values, subtract, hits):
@@ -143,7 +142,7 @@ def compute_accidental_hits(true_classes, sampled_candidates, num_true, seed=Non
     return convert(np.array(rows, np.int32)), convert(np.array(places, np.int64)), convert(weights)
 
 
-# --- connectionist temporal classification -----------------------------------------------------------------------------------------------
+# --- connectionist temporal classification --------------------------------------------------------------------------------------
 
 
 @api
@@ -279,6 +278,3 @@ def collapse_repeated(labels, seq_length, name=None):
     width = max(map(len, rows), default=0)
     made = np.array([r + [0] * (width - len(r)) for r in rows], array.dtype)
     return convert(made), convert(np.array([len(r) for r in rows], np.int32))
-
-
-_unused = (errors, number)
