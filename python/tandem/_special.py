@@ -49,6 +49,7 @@ def zeta(x, q, name=None):
         total = total + factor * power * (b / factorial)
         factor = factor * (s + float(2 * j - 1)) * (s + float(2 * j))
         power = power / (w * w)
+    total = where(ops.less(s, 1.0), float("nan"), where(ops.equal(s, 1.0), float("inf"), total))
     return cast(total, x.dtype)
 
 
