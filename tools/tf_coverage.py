@@ -51,7 +51,7 @@ def has(tf, full):
     for part in full.split(".")[1:]:
         try:
             found = getattr(found, part)
-        except (AttributeError, ImportError):
+        except (AttributeError, ImportError, NotImplementedError):
             return False
     return True
 

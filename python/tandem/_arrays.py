@@ -16,7 +16,7 @@ int32, int64 = as_dtype("int32"), as_dtype("int64")
 _py_range, _py_slice = builtins.range, builtins.slice
 
 
-# --- making ------------------------------------------------------------------------------------------------------------------------------
+# --- making ---------------------------------------------------------------------------------------------------------------------
 
 
 def convert_to_tensor(value, dtype=None, dtype_hint=None, name=None):
@@ -46,7 +46,8 @@ def constant(value, dtype=None, shape=None, name="Const"):
     if made.shape.num_elements() == shape.num_elements():
         return reshape(made, shape)
     raise TypeError(
-        f"Eager execution of tf.constant with unsupported shape. Tensor {made} (converted from {value}) has {made.shape.num_elements()} elements, "
+        f"Eager execution of tf.constant with unsupported shape. Tensor {made} (converted from {value}) has "
+        f"{made.shape.num_elements()} elements, "
         f"but got `shape` {shape} with {shape.num_elements()} elements."
     )
 
@@ -161,7 +162,11 @@ def range(start, limit=None, delta=1, dtype=None, name="range"):
     if delta == 0:
         raise errors.InvalidArgumentError(None, None, "Requires delta != 0: 0")
     if (delta > 0 and start > limit) or (delta < 0 and start < limit):
-        raise errors.InvalidArgumentError(None, None, f"Requires start {'<=' if delta > 0 else '>='} limit when delta {'>' if delta > 0 else '<'} 0: {start}/{limit}")
+        raise errors.InvalidArgumentError(
+            None,
+            None,
+            f"Requires start {'<=' if delta > 0 else '>='} limit when delta {'>' if delta > 0 else '<'} 0: {start}/{limit}",
+        )
     if dtype.is_integer:
         made = np.arange(int(start), int(limit), int(delta), dtype=np.int64)
     else:
@@ -239,7 +244,7 @@ def one_hot(indices, depth, on_value=None, off_value=None, axis=None, dtype=None
     return where(hot, on, off)
 
 
-# --- shapes ------------------------------------------------------------------------------------------------------------------------------
+# --- shapes ---------------------------------------------------------------------------------------------------------------------
 
 
 @api
@@ -251,7 +256,9 @@ def shape(input, out_type=None, name=None):
     dims = input.dims
     if all(type(d) is int for d in dims):
         return convert(np.array(dims, out_type.as_numpy_dtype))
-    return stack([ops.extent(dims=[d], dtype=out_type) if not isinstance(d, int) else convert(d, out_type) for d in map(_scalar_dim, dims)])
+    return stack(
+        [ops.extent(dims=[d], dtype=out_type) if not isinstance(d, int) else convert(d, out_type) for d in map(_scalar_dim, dims)]
+    )
 
 
 def _scalar_dim(d):
@@ -268,7 +275,9 @@ def size(input, out_type=None, name=None):
     total = 1
     for d in tensor(input).dims:
         total = total * d
-    return convert(np.array(total, out_type.as_numpy_dtype)) if isinstance(total, int) else reshape(ops.extent(dims=[total], dtype=out_type), [])
+    return convert(np.array(total, out_type.as_numpy_dtype)) if isinstance(total, int) else reshape(
+        ops.extent(dims=[total], dtype=out_type), []
+    )
 
 
 @api
@@ -354,7 +363,9 @@ def broadcast_dynamic_shape(shape_x, shape_y):
 def ensure_shape(x, shape, name=None):
     x, shape = tensor(x), TensorShape(shape)
     if not x.shape.is_compatible_with(shape):
-        raise errors.InvalidArgumentError(None, None, f"Shape of tensor input {list(x.shape)} is not compatible with expected shape {list(shape)}.")
+        raise errors.InvalidArgumentError(
+            None, None, f"Shape of tensor input {list(x.shape)} is not compatible with expected shape {list(shape)}."
+        )
     return x
 
 
@@ -379,7 +390,7 @@ def is_symbolic_tensor(tensor):
     return isinstance(tensor, Tensor) and tensor.is_traced
 
 
-# --- joining and taking apart ------------------------------------------------------------------------------------------------------------
+# --- joining and taking apart ---------------------------------------------------------------------------------------------------
 
 
 def _same_types(values):
@@ -445,7 +456,12 @@ def split(value, num_or_size_splits, axis=0, num=None, name="split"):
             sizes[sizes.index(-1)] = extent - (sum(sizes) + 1)
     else:
         if isinstance(extent, int) and extent % parts:
-            raise errors.InvalidArgumentError(None, None, f"Number of ways to split should evenly divide the split dimension, but got split_dim {axis} (size = {extent}) and num_split {parts}")
+            raise errors.InvalidArgumentError(
+                None,
+                None,
+                f"Number of ways to split should evenly divide the split dimension, but got split_dim {axis} (size = {extent}) "
+                f"and num_split {parts}",
+            )
         sizes = [extent // parts] * parts
     return list(ops.split(value, sizes=sizes, axis=axis))
 
@@ -458,7 +474,9 @@ def tile(input, multiples, name=None):
         multiples = ints(multiples)
     if isinstance(multiples, (list, tuple)) and all(isinstance(m, (int, np.integer)) for m in multiples):
         if len(multiples) != x.ndim:
-            raise errors.InvalidArgumentError(None, None, f"Expected multiples argument to be a vector of length {x.ndim} but got length {len(multiples)}")
+            raise errors.InvalidArgumentError(
+                None, None, f"Expected multiples argument to be a vector of length {x.ndim} but got length {len(multiples)}"
+            )
         return ops.tile(x, repeats=[int(m) for m in multiples])
     multiples = [multiples[i] for i in _py_range(x.ndim)]
     # A repeat that is an extent: a new axis of that extent before each axis.
@@ -511,15 +529,21 @@ def pad(tensor_, paddings, mode="CONSTANT", constant_values=0, name=None):
     else:
         pairs = [tuple(number(n) if not (isinstance(n, Tensor) and n.is_traced) else n for n in p) for p in paddings]
     if len(pairs) != x.ndim:
-        raise errors.InvalidArgumentError(None, None, f"pad: paddings must have {x.ndim} rows, one for each axis, got {len(pairs)}")
+        raise errors.InvalidArgumentError(
+            None, None, f"pad: paddings must have {x.ndim} rows, one for each axis, got {len(pairs)}"
+        )
     low, high = [p[0] for p in pairs], [p[1] for p in pairs]
     mode = mode.upper()
     if mode == "CONSTANT":
-        value = tensor(constant_values, x.dtype) if not isinstance(constant_values, (int, float)) else convert(np.array(constant_values).astype(x.dtype.as_numpy_dtype))
+        value = tensor(constant_values, x.dtype) if not isinstance(constant_values, (int, float)) else convert(
+            np.array(constant_values).astype(x.dtype.as_numpy_dtype)
+        )
         return strict.pad(x, value, low=low, high=high)
     if mode in ("REFLECT", "SYMMETRIC"):
         return ops.pad_mode(x, low=low, high=high, mode=mode.lower())
-    raise ValueError(f"Value of argument `mode` expected to be one of 'CONSTANT', 'REFLECT', or 'SYMMETRIC'. Received `mode` = {mode!r}")
+    raise ValueError(
+        f"Value of argument `mode` expected to be one of 'CONSTANT', 'REFLECT', or 'SYMMETRIC'. Received `mode` = {mode!r}"
+    )
 
 
 pad = _renamed(pad, tensor="tensor_")
@@ -548,7 +572,9 @@ def slice(input_, begin, size, name=None):
         return ops.dynamic_slice(x, tensor(begin), sizes=[sizes[i] for i in _py_range(x.ndim)])
     begin = ints(begin)
     sizes = _shape_argument(size)
-    sizes = ints(sizes) if isinstance(sizes, (Tensor, np.ndarray)) and not getattr(sizes, "is_traced", False) else [sizes[i] for i in _py_range(x.ndim)]
+    sizes = ints(sizes) if isinstance(sizes, (Tensor, np.ndarray)) and not getattr(sizes, "is_traced", False) else [
+        sizes[i] for i in _py_range(x.ndim)
+    ]
     limits = []
     for i, (b, n) in enumerate(zip(begin, sizes)):
         n = _as_extent(n)
@@ -560,7 +586,19 @@ def slice(input_, begin, size, name=None):
 
 
 @api
-def strided_slice(input_, begin, end, strides=None, begin_mask=0, end_mask=0, ellipsis_mask=0, new_axis_mask=0, shrink_axis_mask=0, var=None, name=None):
+def strided_slice(
+    input_,
+    begin,
+    end,
+    strides=None,
+    begin_mask=0,
+    end_mask=0,
+    ellipsis_mask=0,
+    new_axis_mask=0,
+    shrink_axis_mask=0,
+    var=None,
+    name=None,
+):
     begin, end = ints(begin), ints(end)
     strides = [1] * len(begin) if strides is None else ints(strides)
     key = []
@@ -619,5 +657,7 @@ def where(condition, x=None, y=None, name=None):
 def bitcast(input, type, name=None):
     x, dtype = tensor(input), as_dtype(type)
     if x.ndim == 0 and dtype.size < x.dtype.size:  # one number becomes a row of smaller ones
-        return ops.squeeze(ops.bitcast(ops.expand_dims(x, axis=[0]), dtype=dtype), axis=[0]) if dtype.size == x.dtype.size else ops.bitcast(ops.reshape(x, shape=[1]), dtype=dtype)
+        return ops.squeeze(
+            ops.bitcast(ops.expand_dims(x, axis=[0]), dtype=dtype), axis=[0]
+        ) if dtype.size == x.dtype.size else ops.bitcast(ops.reshape(x, shape=[1]), dtype=dtype)
     return ops.bitcast(x, dtype=dtype)

@@ -11,7 +11,7 @@ from tandem._crc32c import crc32c, masked, unmasked
 _MAGIC = 0xDB4775248B80FB57
 
 
-# --- protobuf's wire format, as far as two messages need it ------------------------------------------------------------------------------
+# --- protobuf's wire format, as far as two messages need it ---------------------------------------------------------------------
 
 
 def _varint(n):
@@ -94,7 +94,7 @@ class Entry:
         return cls(dtypes.as_dtype(kind), shape, offset, size, crc, shard)
 
 
-# --- the table ---------------------------------------------------------------------------------------------------------------------------
+# --- the table ------------------------------------------------------------------------------------------------------------------
 
 
 def _block(items):
@@ -174,7 +174,7 @@ def _read_table(path):
     return found
 
 
-# --- tensors -----------------------------------------------------------------------------------------------------------------------------
+# --- tensors --------------------------------------------------------------------------------------------------------------------
 
 
 def _string_bytes(words):
@@ -219,7 +219,9 @@ class Reader:
     def __init__(self, prefix):
         self._prefix = prefix
         if not os.path.exists(prefix + ".index"):
-            raise errors.NotFoundError(None, None, f"Unsuccessful TensorSliceReader constructor: Failed to find any matching files for {prefix}")
+            raise errors.NotFoundError(
+                None, None, f"Unsuccessful TensorSliceReader constructor: Failed to find any matching files for {prefix}"
+            )
         items = _read_table(prefix + ".index")
         header = dict(_fields(items[0][1])) if items and items[0][0] == b"" else {1: 1}
         self._shards = header.get(1, 1)
@@ -243,7 +245,9 @@ class Reader:
             f.seek(e.offset)
             raw = f.read(e.size)
         if len(raw) != e.size:
-            raise errors.DataLossError(None, None, f"{path} is cut off: {name} has {e.size} bytes at {e.offset}, {len(raw)} are there")
+            raise errors.DataLossError(
+                None, None, f"{path} is cut off: {name} has {e.size} bytes at {e.offset}, {len(raw)} are there"
+            )
         if e.dtype.name == "string":
             return self._strings(raw, e, name)
         if unmasked(e.crc) != crc32c(raw):

@@ -5,7 +5,6 @@ from tandem import _core
 from tandem import _dtypes as dtypes
 from tandem._convert import Composite, NotOneTensor, convert
 from tandem._dtypes import as_dtype
-from tandem._shape import TensorShape
 
 ops = _core.ops
 complex64, complex128 = as_dtype("complex64"), as_dtype("complex128")
@@ -330,9 +329,13 @@ def _one_like(x):
 _special = {
     "real": lambda input, name=None: input.re, "imag": lambda input, name=None: input.im, "conj": conj, "angle": lambda input, name=None: angle(input),
     "abs": _unary(abs), "exp": exp, "log": log, "sqrt": sqrt, "square": _unary(lambda x: x * x), "where": _where, "matmul": _matmul, "cast": _cast,
-    "sin": _unary(_sin), "cos": _unary(_cos), "tan": _unary(lambda x: _sin(x) / _cos(x)), "sinh": _unary(_sinh), "cosh": _unary(_cosh),
+    "sin": _unary(_sin), "cos": _unary(_cos), "tan": _unary(
+        lambda x: _sin(x) / _cos(x)
+    ), "sinh": _unary(_sinh), "cosh": _unary(_cosh),
     "tanh": _unary(lambda x: _sinh(x) / _cosh(x)), "sign": _unary(_sign), "reciprocal": _unary(lambda x: _one_like(x) / x),
-    "rsqrt": _unary(lambda x: _one_like(x) / sqrt(x)), "log1p": _unary(lambda x: log(x + 1.0)), "expm1": _unary(lambda x: exp(x) - 1.0),
+    "rsqrt": _unary(
+        lambda x: _one_like(x) / sqrt(x)
+    ), "log1p": _unary(lambda x: log(x + 1.0)), "expm1": _unary(lambda x: exp(x) - 1.0),
     "sigmoid": _unary(lambda x: _one_like(x) / (exp(-x) + 1.0)),
     "add": lambda x, y, name=None: _pair(x, y)[0] + _pair(x, y)[1], "subtract": lambda x, y, name=None: _pair(x, y)[0] - _pair(x, y)[1],
     "multiply": lambda x, y, name=None: _pair(x, y)[0] * _pair(x, y)[1], "divide": lambda x, y, name=None: _pair(x, y)[0] / _pair(x, y)[1],
@@ -343,11 +346,17 @@ _special = {
     "shape": lambda input, out_type=None, name=None: _function("shape")(input.re, out_type),
     "size": lambda input, out_type=None, name=None: _function("size")(input.re, out_type), "rank": lambda input, name=None: _function("rank")(input.re),
     "squared_difference": lambda x, y, name=None: (lambda d: d * conj(d))(_pair(x, y)[0] - _pair(x, y)[1]),
-    "adjoint": lambda matrix, name=None: conj(ComplexTensor(ops.swapaxes(matrix.re, axis1=-1, axis2=-2), ops.swapaxes(matrix.im, axis1=-1, axis2=-2))),
+    "adjoint": lambda matrix, name=None: conj(
+        ComplexTensor(ops.swapaxes(matrix.re, axis1=-1, axis2=-2), ops.swapaxes(matrix.im, axis1=-1, axis2=-2))
+    ),
     "reduce_variance": lambda input_tensor, axis=None, keepdims=False, name=None: _variance(input_tensor, axis, keepdims),
     "reduce_std": lambda input_tensor, axis=None, keepdims=False, name=None: ops.sqrt(_variance(input_tensor, axis, keepdims)),
-    "norm": lambda tensor, ord="euclidean", axis=None, keepdims=None, name=None: _function_of("linalg", "norm")(abs(tensor), ord, axis, keepdims),
-    "reduce_euclidean_norm": lambda input_tensor, axis=None, keepdims=False, name=None: _function_of("math", "reduce_euclidean_norm")(abs(input_tensor), axis, keepdims),
+    "norm": lambda tensor, ord="euclidean", axis=None, keepdims=None, name=None: _function_of("linalg", "norm")(
+        abs(tensor), ord, axis, keepdims
+    ),
+    "reduce_euclidean_norm": lambda input_tensor, axis=None, keepdims=False, name=None: _function_of("math", "reduce_euclidean_norm")(
+        abs(input_tensor), axis, keepdims
+    ),
 }  # fmt: skip
 
 
@@ -377,11 +386,11 @@ def complex_(real, imag, name=None):
     real, imag = pair(real, imag)
     real, imag = tensor(real), tensor(imag)
     if real.dtype is not imag.dtype or real.dtype.name not in ("float32", "float64"):
-        raise TypeError(f"The `real` and `imag` components have incorrect types: {real.dtype} {imag.dtype}. They must be consistent, and one of [tf.float32, tf.float64]")
+        raise TypeError(
+            f"The `real` and `imag` components have incorrect types: {real.dtype} {imag.dtype}. They must be consistent, and "
+            "one of [tf.float32, tf.float64]"
+        )
     if real.shape != imag.shape:
         total = ops.add(real, imag)
         real, imag = ops.broadcast_to(real, shape=total.dims), ops.broadcast_to(imag, shape=total.dims)
     return ComplexTensor(real, imag)
-
-
-__all__ = ["ComplexTensor", "TensorShape", "complex_"]

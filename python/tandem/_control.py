@@ -25,7 +25,7 @@ def flat_tensors(structure):
     return [x if x is None else any_tensor(x) for x in flat]
 
 
-# --- branches ----------------------------------------------------------------------------------------------------------------------------
+# --- branches -------------------------------------------------------------------------------------------------------------------
 
 
 class _Branches:
@@ -57,7 +57,10 @@ class _Branches:
             try:
                 nest.assert_same_structure(first, other, check_types=False, expand_composites=True)
             except (ValueError, TypeError) as e:
-                raise TypeError(f"true_fn and false_fn arguments to tf.cond must have the same number, type, and overall structure of return values.\n{e}") from None
+                raise TypeError(
+                    "true_fn and false_fn arguments to tf.cond must have the same number, type, and overall structure of "
+                    f"return values.\n{e}"
+                ) from None
 
     def learn(self):
         """Types of tensors that another branch gives as Python numbers; whether there is something new."""
@@ -92,7 +95,9 @@ def staged_branches(run, functions):
         if shape is None:
             return None
         leaves = nest.flatten(shape, expand_composites=True)
-        return nest.pack_sequence_as(shape, [None if old is None else new for old, new in zip(leaves, flat)], expand_composites=True)
+        return nest.pack_sequence_as(
+            shape, [None if old is None else new for old, new in zip(leaves, flat)], expand_composites=True
+        )
 
 
 def cond(pred, true_fn=None, false_fn=None, name=None):
@@ -113,12 +118,18 @@ def cond(pred, true_fn=None, false_fn=None, name=None):
 
 def _outcome(x):
     """What a branch that ran at once gives: numbers as tensors, a list of one as the one."""
-    made = nest.map_structure(lambda v: v if v is None else any_tensor(v) if not isinstance(v, Composite) else v, x) if _convertible(x) else x
+    made = nest.map_structure(
+        lambda v: v if v is None else any_tensor(v) if not isinstance(v, Composite) else v, x
+    ) if _convertible(x) else x
     return made[0] if isinstance(made, list) and len(made) == 1 else made
 
 
 def _convertible(x):
-    return all(v is None or isinstance(v, (Tensor, CoreVariable, Composite, int, float, complex, str, bytes, np.ndarray, np.generic)) for v in nest.flatten(x))
+    return all(
+        v is None or isinstance(
+            v, (Tensor, CoreVariable, Composite, int, float, complex, str, bytes, np.ndarray, np.generic)
+        ) for v in nest.flatten(x)
+    )
 
 
 def _converted(function):
@@ -154,12 +165,16 @@ def case(pred_fn_pairs, default=None, exclusive=False, strict=False, name="case"
         if not callable(f):
             raise TypeError(f"fn for pred_fn_pairs must be callable, got {f}")
     if exclusive and not any(is_traced(p) for p, _ in pairs) and sum(bool(p) for p, _ in pairs) > 1:
-        raise errors.InvalidArgumentError(None, None, "Input error: exclusive=True: more than 1 conditions evaluated as True but exclusive=True.")
+        raise errors.InvalidArgumentError(
+            None, None, "Input error: exclusive=True: more than 1 conditions evaluated as True but exclusive=True."
+        )
 
     def from_(i):
         if i == len(pairs):
             if default is None:
-                raise errors.InvalidArgumentError(None, None, "Input error: None of conditions evaluated as True, and there is no default")
+                raise errors.InvalidArgumentError(
+                    None, None, "Input error: None of conditions evaluated as True, and there is no default"
+                )
             return default()
         predicate, function = pairs[i]
         if i == len(pairs) - 1 and default is None and is_traced(predicate):
@@ -169,10 +184,20 @@ def case(pred_fn_pairs, default=None, exclusive=False, strict=False, name="case"
     return from_(0)
 
 
-# --- loops -------------------------------------------------------------------------------------------------------------------------------
+# --- loops ----------------------------------------------------------------------------------------------------------------------
 
 
-def while_loop(cond, body, loop_vars, shape_invariants=None, parallel_iterations=10, back_prop=True, swap_memory=False, maximum_iterations=None, name=None):
+def while_loop(
+    cond,
+    body,
+    loop_vars,
+    shape_invariants=None,
+    parallel_iterations=10,
+    back_prop=True,
+    swap_memory=False,
+    maximum_iterations=None,
+    name=None,
+):
     if not callable(cond) or not callable(body):
         raise TypeError("'cond' and 'body' must be callable.")
     if not loop_vars:
@@ -225,7 +250,7 @@ def staged_while(condition, step, loop_vars, limit):
         raise
 
 
-# --- maps --------------------------------------------------------------------------------------------------------------------------------
+# --- maps -----------------------------------------------------------------------------------------------------------------------
 
 
 def _rows(elems):
@@ -239,7 +264,17 @@ def _rows(elems):
     return flat, count
 
 
-def map_fn(fn, elems, dtype=None, parallel_iterations=None, back_prop=True, swap_memory=False, infer_shape=True, name=None, fn_output_signature=None):
+def map_fn(
+    fn,
+    elems,
+    dtype=None,
+    parallel_iterations=None,
+    back_prop=True,
+    swap_memory=False,
+    infer_shape=True,
+    name=None,
+    fn_output_signature=None,
+):
     signature = dtype if fn_output_signature is None else fn_output_signature
     flat, count = _rows(elems)
     fn = _converted(fn)
@@ -269,7 +304,9 @@ def _stacked(results, signature, elems):
     if not results:
         if signature is None:
             return nest.map_structure(lambda x: any_tensor(x), elems)
-        return nest.map_structure(lambda s: _arrays.zeros([0, *[d or 0 for d in (getattr(s, "shape", None) or [])]], getattr(s, "dtype", s)), signature)
+        return nest.map_structure(
+            lambda s: _arrays.zeros([0, *[d or 0 for d in (getattr(s, "shape", None) or [])]], getattr(s, "dtype", s)), signature
+        )
     structure = results[0] if signature is None else signature
 
     def leaves(result):
@@ -293,7 +330,9 @@ def _stacked(results, signature, elems):
             kind = None if spec is None else getattr(spec, "dtype", spec)
             column = [any_tensor(x, None, kind) for x in column]
             if kind is not None and column[0].dtype is not as_dtype(kind):
-                raise errors.InvalidArgumentError(None, None, f"map_fn: fn gave {column[0].dtype.name}, fn_output_signature says {as_dtype(kind).name}")
+                raise errors.InvalidArgumentError(
+                    None, None, f"map_fn: fn gave {column[0].dtype.name}, fn_output_signature says {as_dtype(kind).name}"
+                )
             made.append(_arrays.stack(column))
     return nest.pack_sequence_as(structure, made)
 
@@ -307,7 +346,17 @@ def vectorized_map(fn, elems, fallback_to_while_loop=True, warn=True):
     return map_fn(fn, nest.pack_sequence_as(elems, flat))
 
 
-def scan(fn, elems, initializer=None, parallel_iterations=10, back_prop=True, swap_memory=False, infer_shape=True, reverse=False, name=None):
+def scan(
+    fn,
+    elems,
+    initializer=None,
+    parallel_iterations=10,
+    back_prop=True,
+    swap_memory=False,
+    infer_shape=True,
+    reverse=False,
+    name=None,
+):
     flat, count = _rows(elems)
     fn = _converted(fn)
     order = range(count - 1, -1, -1) if reverse else range(count)

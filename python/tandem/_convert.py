@@ -139,7 +139,10 @@ def convert(x, dtype=None):
         if dtype is None or x.dtype is dtype:
             return x
         if dtypes.string in (dtype, x.dtype):
-            raise TypeError(f"Cast {x.dtype.name} to {dtype.name} is not supported; tf.strings.as_string and to_number are between numbers and text")
+            raise TypeError(
+                f"Cast {x.dtype.name} to {dtype.name} is not supported; tf.strings.as_string and to_number are between numbers "
+                "and text"
+            )
         return _core.ops.cast(x, dtype=dtype)
     if isinstance(x, Variable):
         return convert(x.read(), dtype)

@@ -68,7 +68,9 @@ def any_tensor(x, dtype=None, hint=None):
     except NotOneTensor as e:
         value = e.value
         if dtype is not None and value.dtype is not as_dtype(dtype):
-            raise ValueError(f"Tensor conversion requested dtype {as_dtype(dtype).name} for Tensor with dtype {value.dtype.name}: {value!r}") from None
+            raise ValueError(
+                f"Tensor conversion requested dtype {as_dtype(dtype).name} for Tensor with dtype {value.dtype.name}: {value!r}"
+            ) from None
         return value
 
 
@@ -95,7 +97,7 @@ def _check_fits(x, dtype):
     elif isinstance(x, int):
         if dtype.is_bool:
             raise TypeError(f"Cannot convert {x!r} to EagerTensor of dtype bool")
-        if dtype.is_integer and not dtype.min <= x <= (2 ** (8 * dtype.size) - 1 if dtype.size < 4 else dtype.max):
+        if dtype.is_integer and not dtype.min <= x <= (2 ** (8 * dtype.size + 1) if dtype.size < 4 else dtype.max):
             raise ValueError(f"Can't convert Python sequence with out-of-range integer to Tensor: {x} is no {dtype.name}.")
     elif isinstance(x, (str, bytes)):
         raise TypeError(f"Cannot convert {x!r} to EagerTensor of dtype {dtype.name}")

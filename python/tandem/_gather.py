@@ -4,9 +4,8 @@ from collections import namedtuple
 
 import numpy as np
 
-from tandem import _core
 from tandem import errors
-from tandem._arrays import _needs_data, _py_range, _renamed, cast, concat, expand_dims, reshape, shape as _shape_of, where
+from tandem._arrays import _needs_data, _py_range, _renamed, cast, concat, expand_dims, reshape
 from tandem._dtypes import as_dtype
 from tandem._face import CoreVariable, Tensor, api, axis_in, convert, ints, number, ops, pair, shape as _shape_argument, strict, tensor
 
@@ -24,7 +23,9 @@ def _check_indices(indices, extent, what):
     if values.size and (values.min() < 0 or values.max() >= extent):
         at = np.argwhere((values < 0) | (values >= extent))[0]
         place = ",".join(map(str, at))
-        raise errors.InvalidArgumentError(None, None, f"{what}: indices[{place}] = {values[builtins.tuple(at)]} is not in [0, {extent})")
+        raise errors.InvalidArgumentError(
+            None, None, f"{what}: indices[{place}] = {values[builtins.tuple(at)]} is not in [0, {extent})"
+        )
 
 
 @api
@@ -53,7 +54,12 @@ def gather(params, indices, validate_indices=None, axis=None, batch_dims=0, name
     # Now: batch, the rest of the indices, between, rest.
     inner = at.ndim - batch_dims
     first = batch_dims + inner
-    perm = [*_py_range(batch_dims), *_py_range(first, first + len(between)), *_py_range(batch_dims, first), *_py_range(first + len(between), taken.ndim)]
+    perm = [
+        *_py_range(batch_dims),
+        *_py_range(first, first + len(between)),
+        *_py_range(batch_dims, first),
+        *_py_range(first + len(between), taken.ndim),
+    ]
     return ops.transpose(taken, perm=perm)
 
 
@@ -75,7 +81,11 @@ def gather_nd(params, indices, batch_dims=0, name=None, bad_indices_policy=""):
             _check_rows(at, x, "gather_nd")
         return ops.gather_nd(x, at)
     batch = at.dims[:batch_dims]
-    extra = [reshape(ops.iota(shape=batch, axis=i, dtype="int32"), [*batch] + [1] * (at.ndim - batch_dims)) for i in _py_range(batch_dims)]
+    extra = [
+        reshape(
+            ops.iota(shape=batch, axis=i, dtype="int32"), [*batch] + [1] * (at.ndim - batch_dims)
+        ) for i in _py_range(batch_dims)
+    ]
     extra = [ops.broadcast_to(e, shape=[*at.dims[:-1], 1]) for e in extra]
     return ops.gather_nd(x, concat([*extra, cast(at, "int32")], -1))
 
@@ -86,7 +96,9 @@ def _check_rows(at, x, what):
     if bad.any():
         place = np.argwhere(bad)[0][:-1]
         row = values[builtins.tuple(place)].tolist()
-        raise errors.InvalidArgumentError(None, None, f"{what}: indices{place.tolist()} = {row} does not index into param shape {list(x.shape)}")
+        raise errors.InvalidArgumentError(
+            None, None, f"{what}: indices{place.tolist()} = {row} does not index into param shape {list(x.shape)}"
+        )
 
 
 @api
@@ -104,7 +116,9 @@ def _tensor_scatter(mode):
         x, at = tensor(tensor_), tensor(indices)
         updates = tensor(updates, x.dtype)
         if at.ndim == 0:
-            raise errors.InvalidArgumentError(None, None, f"Shapes of indices and updates must be at least 1-D, got {at.shape} and {updates.shape}")
+            raise errors.InvalidArgumentError(
+                None, None, f"Shapes of indices and updates must be at least 1-D, got {at.shape} and {updates.shape}"
+            )
         if not at.is_traced:
             _check_rows(at, x, "scatter")
         depth = at.shape[-1]
@@ -197,11 +211,9 @@ def sequence_mask(lengths, maxlen=None, dtype=as_dtype("bool"), name=None):
 def reverse_sequence(input, seq_lengths, seq_axis=None, batch_axis=None, name=None):
     x, lengths = tensor(input), tensor(seq_lengths)
     seq, batch = axis_in(seq_axis, x.ndim), axis_in(0 if batch_axis is None else batch_axis, x.ndim)
-    along = [1] * x.ndim
     place = reshape(ops.iota(shape=[x.dims[seq]], dtype="int32"), [x.dims[seq] if i == seq else 1 for i in _py_range(x.ndim)])
     length = cast(reshape(lengths, [x.dims[batch] if i == batch else 1 for i in _py_range(x.ndim)]), "int32")
     at = ops.where(ops.less(place, length), ops.subtract(ops.subtract(length, 1), place), place)
-    del along
     return ops.take_along_axis(x, ops.broadcast_to(at, shape=x.dims), axis=seq)
 
 
@@ -210,7 +222,11 @@ def dynamic_partition(data, partitions, num_partitions, name=None):
     data, parts = tensor(data), _eager(partitions, "tf.dynamic_partition")
     numbers = parts.numpy()
     flat = reshape(data, [-1, *data.dims[parts.ndim :]])
-    return [ops.take(flat, convert(np.flatnonzero(numbers.reshape(-1) == i).astype(np.int32)), axis=0) for i in _py_range(number(num_partitions))]
+    return [
+        ops.take(
+            flat, convert(np.flatnonzero(numbers.reshape(-1) == i).astype(np.int32)), axis=0
+        ) for i in _py_range(number(num_partitions))
+    ]
 
 
 @api
@@ -231,7 +247,7 @@ def dynamic_stitch(indices, data, name=None):
     return ops.where(keep, made, ops.full(convert(np.array(0, made.dtype.as_numpy_dtype)), shape=[]))
 
 
-# --- order -------------------------------------------------------------------------------------------------------------------------------
+# --- order ----------------------------------------------------------------------------------------------------------------------
 
 
 def _descending(direction):
@@ -254,7 +270,9 @@ def argsort(values, axis=-1, direction="ASCENDING", stable=False, name=None):
 def top_k(input, k=1, sorted=True, index_type=int32, name=None):
     x, k = tensor(input), int(number(k))
     if x.ndim == 0 or isinstance(x.dims[-1], int) and x.dims[-1] < k:
-        raise errors.InvalidArgumentError(None, None, f"input must have at least k columns. Had {x.dims[-1] if x.ndim else 0}, needed {k}")
+        raise errors.InvalidArgumentError(
+            None, None, f"input must have at least k columns. Had {x.dims[-1] if x.ndim else 0}, needed {k}"
+        )
     values, at = ops.top_k(x, k=k, sorted=sorted)
     return TopKV2(values, cast(at, index_type))
 
@@ -287,7 +305,7 @@ def histogram_fixed_width(values, value_range, nbins=100, dtype=int32, name=None
     return cast(ops.bincount(bins, None, length=int(nbins)), dtype)
 
 
-# --- blocks between space, batch and depth -----------------------------------------------------------------------------------------------
+# --- blocks between space, batch and depth --------------------------------------------------------------------------------------
 
 
 @api
@@ -318,7 +336,9 @@ def space_to_batch(input, block_shape, paddings, name=None):
 @api
 def batch_to_space(input, block_shape, crops, name=None):
     x, crops = tensor(input), [builtins.tuple(int(n) for n in c) for c in np.asarray(crops)]
-    block = ints(block_shape) if isinstance(block_shape, (list, builtins.tuple, np.ndarray, Tensor)) else [number(block_shape)] * len(crops)
+    block = ints(block_shape) if isinstance(
+        block_shape, (list, builtins.tuple, np.ndarray, Tensor)
+    ) else [number(block_shape)] * len(crops)
     n, dims, rest = len(block), x.dims, x.dims[1 + len(block) :]
     batch = dims[0] // _product(block)
     x = reshape(x, [*block, batch, *dims[1 : 1 + n], *rest])

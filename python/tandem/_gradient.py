@@ -2,15 +2,14 @@
 import contextlib
 import enum
 import functools
-import threading
+import inspect
 
 import numpy as np
 
 from tandem import _core
-from tandem import _trace
 from tandem import nest
 from tandem._convert import Composite
-from tandem._face import CoreVariable, Tensor, any_tensor, convert, ops, tensor
+from tandem._face import CoreVariable, Tensor, ops, tensor
 from tandem._indexed_slices import IndexedSlices
 
 
@@ -19,38 +18,12 @@ class UnconnectedGradients(enum.Enum):
     ZERO = "zero"
 
 
-_local = threading.local()
-
-
-def _active():
-    """The tapes of this thread that record now."""
-    if not hasattr(_local, "tapes"):
-        _local.tapes = []
-    return _local.tapes
-
-
-def _here():
-    """Those of them that belong to the present trace."""
-    trace = _trace.current()
-    return [t for t in _active() if t._trace is trace]
-
-
-class _CustomStep:
-    """A piece whose gradient the program gives: its results are new sources for the tape."""
-
-    __slots__ = ("inputs", "outputs", "backward", "level")
-
-    def __init__(self, inputs, outputs, backward):
-        self.inputs, self.outputs, self.backward = inputs, outputs, backward
-
-
 class GradientTape:
     """Records what is computed from watched tensors and variables, and gives gradients of it."""
 
     def __init__(self, persistent=False, watch_accessed_variables=True):
         self._persistent, self._watch_variables = persistent, watch_accessed_variables
         self._tape, self._recording, self._used = None, False, False
-        self._custom, self._watched = [], []
 
     def __enter__(self):
         if self._recording:
@@ -70,26 +43,27 @@ class GradientTape:
         return False
 
     def _start(self):
-        self._recording, self._trace = True, _trace.current()
-        _active().append(self)
+        self._recording = True
 
     def _stop(self):
         self._recording = False
-        _active().remove(self)
 
     def watch(self, tensor):
         for x in nest.flatten(tensor, expand_composites=True):
             if not isinstance(x, (Tensor, CoreVariable)):
                 if isinstance(x, Composite):
                     continue
-                raise ValueError(f"Passed in object {x} of type {type(x).__name__!r}, not tf.Tensor or tf.Variable or ExtensionType.")
+                raise ValueError(
+                    f"Passed in object {x} of type {type(x).__name__!r}, not tf.Tensor or tf.Variable or ExtensionType."
+                )
             if not x.dtype.is_floating:
                 import logging
 
-                logging.getLogger("tandem").log(30, "The dtype of the watched tensor must be floating (e.g. tf.float32), got %r", x.dtype)
+                logging.getLogger("tandem").log(
+                    30, "The dtype of the watched tensor must be floating (e.g. tf.float32), got %r", x.dtype
+                )
                 continue
             self._tape.watch(x)
-            self._watched.append(x)
 
     @contextlib.contextmanager
     def stop_recording(self):
@@ -107,7 +81,6 @@ class GradientTape:
                 self._tape.resume()
 
     def reset(self):
-        self._custom, self._watched = [], []
         self._tape.reset()
 
     def watched_variables(self):
@@ -128,7 +101,7 @@ class GradientTape:
 
     def gradient(self, target, sources, output_gradients=None, unconnected_gradients=UnconnectedGradients.NONE):
         self._check_usable()
-        if output_gradients is None and unconnected_gradients is UnconnectedGradients.NONE and not self._custom and isinstance(target, Tensor):
+        if output_gradients is None and unconnected_gradients is UnconnectedGradients.NONE and isinstance(target, Tensor):
             single = isinstance(sources, (Tensor, CoreVariable))
             if (sources.dtype.is_floating if single else _all_plain(sources)) and target.dtype.is_floating:
                 return self._plain_gradient(target, sources, single)
@@ -136,7 +109,10 @@ class GradientTape:
         flat_sources = nest.flatten(sources)
         targets = [x for x in nest.flatten(target) if x is not None]
         if target is None:
-            raise TypeError("Argument `target` should be a list or nested structure of Tensors, Variables or CompositeTensors to be differentiated, but received None.")
+            raise TypeError(
+                "Argument `target` should be a list or nested structure of Tensors, Variables or CompositeTensors to be "
+                "differentiated, but received None."
+            )
         seeds = None if output_gradients is None else nest.flatten(output_gradients)
         targets, seeds = self._real_targets(targets, seeds)
         if self._recording and not self._persistent:
@@ -150,7 +126,7 @@ class GradientTape:
                 g = ops.full(ops.cast(0, dtype=source.dtype), shape=source.dims)
             made.append(_like_source(source, g))
         if not self._persistent:
-            self._tape, self._used, self._custom = None, True, []
+            self._tape, self._used = None, True
         return nest.pack_sequence_as(sources, made)
 
     def _plain_gradient(self, target, sources, single):
@@ -177,7 +153,12 @@ class GradientTape:
             if not t.dtype.is_floating:
                 import logging
 
-                logging.getLogger("tandem").log(30, "The dtype of the target tensor must be floating (e.g. tf.float32) when calling GradientTape.gradient, got %r", t.dtype)
+                logging.getLogger("tandem").log(
+                    30,
+                    "The dtype of the target tensor must be floating (e.g. tf.float32) when calling GradientTape.gradient, got "
+                    "%r",
+                    t.dtype,
+                )
                 continue
             kept.append(t)
             kept_seeds.append(None if seeds is None or seeds[i] is None else tensor(seeds[i]))
@@ -186,72 +167,45 @@ class GradientTape:
         return kept, [_ones_like(t) if s is None else s for t, s in zip(kept, kept_seeds)]
 
     def _gradients(self, targets, sources, seeds):
-        """Through the engine, and through the steps with gradients of their own, last ones first."""
-        if not targets:
-            return [None] * len(sources)
+        """None where a source has no gradient."""
         live = [i for i, s in enumerate(sources) if s is not None]
-        if not self._custom:
-            found = self._tape.gradients(targets, [sources[i] for i in live], seeds)
-            return _spread(found, live, len(sources))
-        steps = list(self._custom)
-        outputs = [o for step in steps for o in step.outputs]
-        wanted = [sources[i] for i in live]
-        found = self._tape.gradients(targets, wanted + outputs, seeds)
-        totals, pending, at = found[: len(wanted)], {}, len(wanted)
-        for step in steps:
-            pending[id(step)] = found[at : at + len(step.outputs)]
-            at += len(step.outputs)
-        for k in range(len(steps) - 1, -1, -1):
-            step = steps[k]
-            upstream = pending[id(step)]
-            if all(g is None for g in upstream):
-                continue
-            upstream = [_zeros_like(o) if g is None else g for g, o in zip(upstream, step.outputs)]
-            inner = step.backward(upstream)
-            pairs = []
-            for x, g in zip(step.inputs, inner):
-                if isinstance(x, CoreVariable) and g is not None:  # read inside of the step: the gradient is the variable's own
-                    for j, source in enumerate(wanted):
-                        if isinstance(source, CoreVariable) and source.number == x.number:
-                            totals[j] = _sum(totals[j], g)
-                elif g is not None:
-                    pairs.append((x, g))
-            if not pairs:
-                continue
-            earlier = [o for s in steps[:k] for o in s.outputs]
-            found = self._tape.gradients([x for x, _ in pairs], wanted + earlier, [g for _, g in pairs])
-            totals = [_sum(a, b) for a, b in zip(totals, found[: len(wanted)])]
-            at = len(wanted)
-            for s in steps[:k]:
-                pending[id(s)] = [_sum(a, b) for a, b in zip(pending[id(s)], found[at : at + len(s.outputs)])]
-                at += len(s.outputs)
-        return _spread(totals, live, len(sources))
+        found = self._tape.gradients(targets, [sources[i] for i in live], seeds) if targets else [None] * len(live)
+        made = [None] * len(sources)
+        for i, g in zip(live, found):
+            made[i] = g
+        return made
 
-    def jacobian(self, target, sources, unconnected_gradients=UnconnectedGradients.NONE, parallel_iterations=None, experimental_use_pfor=True):
+    def jacobian(
+        self,
+        target,
+        sources,
+        unconnected_gradients=UnconnectedGradients.NONE,
+        parallel_iterations=None,
+        experimental_use_pfor=True,
+    ):
         self._check_usable()
         zero = UnconnectedGradients(unconnected_gradients) is UnconnectedGradients.ZERO
         if self._recording and not self._persistent:
             self._stop()
             self._tape.stop()
-        target = tensor(target)
-        count = target.shape.num_elements()
-        flat = nest.flatten(sources)
-        rows = []
-        for i in range(count):
-            seed = convert((np.arange(count) == i).reshape(target.shape).astype(target.dtype.as_numpy_dtype))
-            rows.append(self._gradients([target], [_plain_source(s) for s in flat], [seed]))
-        made = []
-        for j, source in enumerate(flat):
-            column = [r[j] for r in rows]
-            if not column or column[0] is None:
-                made.append(ops.full(ops.cast(0, dtype=source.dtype), shape=[*target.dims, *source.dims]) if zero else None)
-            else:
-                made.append(ops.reshape(ops.stack(column), shape=[*target.dims, *source.dims]))
+        target, made = tensor(target), []
+        for source in nest.flatten(sources):
+            found = self._tape.jacobian(target, _plain_source(source))
+            if found is None and zero:
+                found = ops.full(ops.cast(0, dtype=source.dtype), shape=[*target.dims, *source.dims])
+            made.append(found)
         if not self._persistent:
             self._tape, self._used = None, True
         return nest.pack_sequence_as(sources, made)
 
-    def batch_jacobian(self, target, source, unconnected_gradients=UnconnectedGradients.NONE, parallel_iterations=None, experimental_use_pfor=True):
+    def batch_jacobian(
+        self,
+        target,
+        source,
+        unconnected_gradients=UnconnectedGradients.NONE,
+        parallel_iterations=None,
+        experimental_use_pfor=True,
+    ):
         self._check_usable()
         if self._recording and not self._persistent:
             self._stop()
@@ -259,19 +213,12 @@ class GradientTape:
         target = tensor(target)
         if target.shape.rank < 2 or source.shape.rank < 1 or target.shape[0] != source.shape[0]:
             raise ValueError(f"Need first dimension of target shape ({target.shape}) and source shape ({source.shape}) to match.")
-        inner = target.shape[1:]
-        columns = []
-        for i in range(inner.num_elements()):
-            one = (np.arange(inner.num_elements()) == i).reshape(inner).astype(target.dtype.as_numpy_dtype)
-            seed = ops.broadcast_to(convert(one), shape=target.dims)
-            columns.append(self._gradients([target], [_plain_source(source)], [seed])[0])
+        found = self._tape.batch_jacobian(target, _plain_source(source))
         if not self._persistent:
             self._tape, self._used = None, True
-        shape = [target.dims[0], *inner, *source.dims[1:]]
-        if not columns or columns[0] is None:
-            zero = UnconnectedGradients(unconnected_gradients) is UnconnectedGradients.ZERO
-            return ops.full(ops.cast(0, dtype=target.dtype), shape=shape) if zero else None
-        return ops.reshape(ops.stack(columns, axis=1), shape=shape)
+        if found is None and UnconnectedGradients(unconnected_gradients) is UnconnectedGradients.ZERO:
+            return ops.full(ops.cast(0, dtype=target.dtype), shape=[*target.dims, *source.dims[1:]])
+        return found
 
 
 def _all_plain(sources):
@@ -302,17 +249,6 @@ def _like_source(source, g):
     return source.with_flat_values(g)
 
 
-def _spread(found, live, count):
-    made = [None] * count
-    for i, g in zip(live, found):
-        made[i] = g
-    return made
-
-
-def _sum(a, b):
-    return b if a is None else a if b is None else ops.add(a, b)
-
-
 def _ones_like(x):
     return ops.full(ops.cast(1, dtype=x.dtype), shape=x.dims)
 
@@ -321,32 +257,39 @@ def _zeros_like(x):
     return ops.full(ops.cast(0, dtype=x.dtype), shape=x.dims)
 
 
-# --- gradients of one's own --------------------------------------------------------------------------------------------------------------
+# --- gradients of one's own -----------------------------------------------------------------------------------------------------
 
 
 def custom_gradient(f=None):
     """f gives (result, grad_fn): the gradient is what grad_fn gives for the gradient of the result."""
     if f is None:
         return custom_gradient
-
+    from tandem import _variable
     from tandem._function import autograph
 
     @functools.wraps(f)
     def call(*args, **kwargs):
-        inputs = [any_tensor(x) if not isinstance(x, CoreVariable) else x for x in nest.flatten(args) if _is_differentiable(x)]
-        converted = nest.map_structure(lambda x: any_tensor(x) if not isinstance(x, (CoreVariable, str)) and _is_differentiable(x) else x, args)
-        tapes = _here()
-        with _paused(tapes), _watching() as read:
-            result, backward = autograph.converted_if_enabled(f)(*converted, **kwargs)
-        flat = [tensor(x) for x in nest.flatten(result)]
-        flat_inputs = [x for x in nest.flatten(converted) if _is_differentiable(x)]
-        variables = read(flat_inputs)
-        gradient = functools.partial(_run_backward, backward, variables, nest.is_nested(result), result)
-        sources = [tensor(x) for x in flat_inputs] if not tapes else flat_inputs
-        del inputs
-        outputs = _with_gradient(sources + list(variables), flat, gradient, tapes)
-        return nest.pack_sequence_as(result, outputs)
+        leaves = nest.flatten(args)
+        places = [i for i, x in enumerate(leaves) if _is_differentiable(x)]
+        found = []
 
+        def forward(tensors):
+            given = list(leaves)
+            for i, t in zip(places, tensors):
+                given[i] = t
+            result, gradient = autograph.converted_if_enabled(f)(*nest.pack_sequence_as(args, given), **kwargs)
+            found[:] = [result]
+
+            def backward(upstream, numbers=()):
+                variables = [_variable.of_number(n) for n in numbers]
+                return _run_backward(gradient, variables, upstream)
+
+            return [tensor(x) for x in nest.flatten(result)], backward
+
+        outputs = _core.custom_gradient(forward, [tensor(leaves[i]) for i in places])
+        return nest.pack_sequence_as(found[0], outputs)
+
+    call.autograph_info__ = {}
     return call
 
 
@@ -354,87 +297,21 @@ def _is_differentiable(x):
     return isinstance(x, (Tensor, CoreVariable, float, np.ndarray)) or (isinstance(x, int) and not isinstance(x, bool))
 
 
-@contextlib.contextmanager
-def _paused(tapes):
-    """The forward part is not recorded: its gradient is given."""
-    for t in tapes:
-        t._tape.stop()
-    try:
-        yield
-    finally:
-        for t in tapes:
-            t._tape.resume()
-
-
-@contextlib.contextmanager
-def _watching():
-    """Variables that the forward part reads on its own."""
-    from tandem import _variable
-
-    tape = _core.Tape(persistent=True, watch_variables=True)
-
-    def read(inputs):
-        given = {x.number for x in inputs if isinstance(x, CoreVariable)}
-        found = [_variable.of_number(n) for n in tape.watched() if n not in given]
-        return [v for v in found if v is not None and v.trainable]
-
-    try:
-        yield read
-    finally:
-        tape.stop()
-
-
-def _run_backward(backward, variables, nested, result, upstream):
-    arguments = nest.flatten(upstream)
-    if variables:
-        import inspect
-
-        signature = inspect.signature(backward)
-        if "variables" in signature.parameters or any(p.kind == p.VAR_KEYWORD for p in signature.parameters.values()):
-            inner, of_variables = backward(*arguments, variables=list(variables))
-            return [_as_gradient(g) for g in [*nest.flatten(inner), *of_variables]]
-        raise TypeError("If using @custom_gradient with a function that uses variables, then grad_fn must accept a 'variables' keyword argument.")
-    return [_as_gradient(g) for g in nest.flatten(backward(*arguments))]
+def _run_backward(gradient, variables, upstream):
+    if not variables:
+        return [_as_gradient(g) for g in nest.flatten(gradient(*upstream))]
+    parameters = inspect.signature(gradient).parameters.values()
+    if not any(p.name == "variables" or p.kind == p.VAR_KEYWORD for p in parameters):
+        raise TypeError(
+            "If using @custom_gradient with a function that uses variables, then grad_fn must accept a 'variables' keyword "
+            "argument."
+        )
+    inner, of_variables = gradient(*upstream, variables=list(variables))
+    return [_as_gradient(g) for g in [*nest.flatten(inner), *of_variables]]
 
 
 def _as_gradient(g):
     return None if g is None else g.dense() if isinstance(g, IndexedSlices) else tensor(g)
-
-
-def _with_gradient(inputs, results, backward, tapes):
-    if tapes:
-        outputs = [ops.identity(ops.stop_gradient(x)) for x in results]
-        for tape in tapes:
-            step = _CustomStep(inputs, outputs, backward)
-            for o in outputs:
-                tape._tape.watch(o)
-            tape._custom.append(step)
-        return outputs
-    if _core.is_tracing() and all(x.dtype.is_floating for x in results):
-        return _transposed(inputs, results, backward)
-    return results
-
-
-def _transposed(inputs, results, backward):
-    """In a graph whose gradient is taken from outside: a term of value zero whose gradient is the given one.
-
-    grad_fn is a linear map L of the results' gradients, so L's transpose, applied to the inputs, is differentiable and has the gradient L."""
-    outer = _core.Tape(persistent=True, watch_variables=False)
-    seeds = [_zeros_like(x) for x in results]
-    for s in seeds:
-        outer.watch(s)
-    made = backward(seeds)
-    pairs = [(g, tensor(x)) for g, x in zip(made, inputs) if g is not None and x.dtype.is_floating]
-    if not pairs:
-        outer.stop()
-        return [ops.stop_gradient(x) for x in results]
-    terms = outer.gradients([g for g, _ in pairs], seeds, [x for _, x in pairs])
-    outer.stop()
-    outputs = []
-    for x, term in zip(results, terms):
-        x = ops.stop_gradient(x)
-        outputs.append(x if term is None else ops.add(x, ops.subtract(term, ops.stop_gradient(term))))
-    return outputs
 
 
 def recompute_grad(f):
@@ -442,30 +319,22 @@ def recompute_grad(f):
 
     @functools.wraps(f)
     def call(*args, **kwargs):
-        @custom_gradient
-        def again(*inputs):
-            with stopped():
-                result = f(*inputs, **kwargs)
+        leaves = nest.flatten(args)
+        places = [i for i, x in enumerate(leaves) if _is_differentiable(x)]
+        found = []
 
-            def backward(*upstream, variables=None):
-                with GradientTape() as tape:
-                    inner = [tensor(x) for x in inputs]
-                    tape.watch(inner)
-                    repeated = f(*inner, **kwargs)
-                gradients = tape.gradient(repeated, [inner, list(variables or [])], list(upstream))
-                return (gradients[0], gradients[1]) if variables is not None else gradients[0]
+        def again(tensors):
+            given = list(leaves)
+            for i, t in zip(places, tensors):
+                given[i] = t
+            found[:] = [f(*nest.pack_sequence_as(args, given), **kwargs)]
+            return [tensor(x) for x in nest.flatten(found[0])]
 
-            return result, backward
+        outputs = _core.remat(again, [tensor(leaves[i]) for i in places])
+        return nest.pack_sequence_as(found[0], outputs)
 
-        return again(*args)
-
+    call.autograph_info__ = {}
     return call
-
-
-@contextlib.contextmanager
-def stopped():
-    with _paused(_here()):
-        yield
 
 
 def grad_pass_through(f):

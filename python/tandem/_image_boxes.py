@@ -40,8 +40,12 @@ def crop_and_resize(image, boxes, box_indices, crop_size, method="bilinear", ext
 
     def pick(row, column):
         shape = [boxes.dims[0], height, width]
-        row = ops.broadcast_to(ops.expand_dims(ops.cast(ops.clip(row, 0.0, float(high - 1)), dtype="int32"), axis=[2]), shape=shape)
-        column = ops.broadcast_to(ops.expand_dims(ops.cast(ops.clip(column, 0.0, float(wide - 1)), dtype="int32"), axis=[1]), shape=shape)
+        row = ops.broadcast_to(
+            ops.expand_dims(ops.cast(ops.clip(row, 0.0, float(high - 1)), dtype="int32"), axis=[2]), shape=shape
+        )
+        column = ops.broadcast_to(
+            ops.expand_dims(ops.cast(ops.clip(column, 0.0, float(wide - 1)), dtype="int32"), axis=[1]), shape=shape
+        )
         batch = ops.broadcast_to(ops.reshape(ops.cast(which, dtype="int32"), shape=[-1, 1, 1]), shape=shape)
         return ops.gather_nd(x, ops.stack([batch, row, column], axis=-1))
 
@@ -60,7 +64,20 @@ def crop_and_resize(image, boxes, box_indices, crop_size, method="bilinear", ext
 def draw_bounding_boxes(images, boxes, colors, name=None):
     x = tensor(images)
     array, boxes = np.array(_host(x, "tf.image.draw_bounding_boxes")), _host(boxes, "tf.image.draw_bounding_boxes")
-    default = np.array([[1, 1, 0, 1], [0, 0, 1, 1], [1, 0, 0, 1], [0, 1, 0, 1], [0.5, 0, 0.5, 1], [0.5, 0.5, 0, 1], [0.5, 0, 0, 1], [0, 0, 0.5, 1], [0, 1, 1, 1], [1, 0, 1, 1]])
+    default = np.array(
+        [
+            [1, 1, 0, 1],
+            [0, 0, 1, 1],
+            [1, 0, 0, 1],
+            [0, 1, 0, 1],
+            [0.5, 0, 0.5, 1],
+            [0.5, 0.5, 0, 1],
+            [0.5, 0, 0, 1],
+            [0, 0, 0.5, 1],
+            [0, 1, 1, 1],
+            [1, 0, 1, 1],
+        ]
+    )
     palette = default if colors is None else np.asarray(_host(colors, "colors"))
     _, high, wide, depth = array.shape
     for b in range(array.shape[0]):
@@ -112,20 +129,37 @@ def _chosen(overlaps, scores, limit, iou, threshold, sigma=0.0):
 
 def _nms(boxes, scores, limit, iou, threshold, sigma=0.0):
     what = "tf.image.non_max_suppression"
-    return _chosen(_overlap(_host(boxes, what).astype(np.float64)), _host(scores, what), int(number(limit)), float(number(iou)), float(number(threshold)), sigma)
+    return _chosen(
+        _overlap(_host(boxes, what).astype(np.float64)),
+        _host(scores, what),
+        int(number(limit)),
+        float(number(iou)),
+        float(number(threshold)),
+        sigma,
+    )
 
 
 def non_max_suppression(boxes, scores, max_output_size, iou_threshold=0.5, score_threshold=float("-inf"), name=None):
     return convert(_nms(boxes, scores, max_output_size, iou_threshold, score_threshold)[0])
 
 
-def non_max_suppression_with_scores(boxes, scores, max_output_size, iou_threshold=0.5, score_threshold=float("-inf"), soft_nms_sigma=0.0, name=None):
+def non_max_suppression_with_scores(
+    boxes, scores, max_output_size, iou_threshold=0.5, score_threshold=float("-inf"), soft_nms_sigma=0.0, name=None
+):
     kept, final = _nms(boxes, scores, max_output_size, iou_threshold, score_threshold, float(soft_nms_sigma))
     return convert(kept), convert(final)
 
 
-def non_max_suppression_overlaps(overlaps, scores, max_output_size, overlap_threshold=0.5, score_threshold=float("-inf"), name=None):
-    kept, _ = _chosen(_host(overlaps, "overlaps"), _host(scores, "scores"), int(number(max_output_size)), float(overlap_threshold), float(score_threshold))
+def non_max_suppression_overlaps(
+    overlaps, scores, max_output_size, overlap_threshold=0.5, score_threshold=float("-inf"), name=None
+):
+    kept, _ = _chosen(
+        _host(overlaps, "overlaps"),
+        _host(scores, "scores"),
+        int(number(max_output_size)),
+        float(overlap_threshold),
+        float(score_threshold),
+    )
     return convert(kept)
 
 
@@ -148,12 +182,19 @@ def combined_non_max_suppression(boxes, scores, max_output_size_per_class, max_t
     b, s = _host(boxes, "boxes"), _host(scores, "scores")
     per_class, total, classes = int(number(max_output_size_per_class)), int(number(max_total_size)), s.shape[2]
     size = min(total, per_class * classes) if pad_per_class else total
-    made = [np.zeros((b.shape[0], size, 4), np.float32), np.zeros((b.shape[0], size), np.float32), np.zeros((b.shape[0], size), np.float32), np.zeros(b.shape[0], np.int32)]
+    made = [
+        np.zeros((b.shape[0], size, 4), np.float32),
+        np.zeros((b.shape[0], size), np.float32),
+        np.zeros((b.shape[0], size), np.float32),
+        np.zeros(b.shape[0], np.int32),
+    ]
     for i in range(b.shape[0]):
         found = []
         for c in range(classes):
             of_class = np.ascontiguousarray(b[i, :, c if b.shape[2] > 1 else 0])
-            kept, _ = _nms(convert(of_class), convert(np.ascontiguousarray(s[i, :, c])), per_class, iou_threshold, score_threshold)
+            kept, _ = _nms(
+                convert(of_class), convert(np.ascontiguousarray(s[i, :, c])), per_class, iou_threshold, score_threshold
+            )
             found += [(s[i, k, c], c, of_class[k]) for k in kept]
         found = sorted(found, key=lambda f: -f[0])[:size]
         for j, (score, c, box) in enumerate(found):
@@ -170,7 +211,10 @@ def _distorted(key, image_size, bounding_boxes, covered, ratio, area, attempts, 
     boxes = _host(bounding_boxes, "boxes").reshape(-1, 4)
     if not len(boxes):
         if not whole:
-            raise ValueError("No bounding boxes provided as input. One must enable use_image_if_no_bounding_boxes if you wish to not provide any bounding boxes.")
+            raise ValueError(
+                "No bounding boxes provided as input. One must enable use_image_if_no_bounding_boxes if you wish to not "
+                "provide any bounding boxes."
+            )
         boxes = np.array([[0, 0, 1, 1]], np.float32)
     rng = np.random.default_rng(key.numpy())
     ratio, area = ratio or (0.75, 1.33), area or (0.05, 1.0)
@@ -196,9 +240,27 @@ def _distorted(key, image_size, bounding_boxes, covered, ratio, area, attempts, 
 
 def sample_distorted_bounding_box(image_size, bounding_boxes, seed=0, min_object_covered=0.1, aspect_ratio_range=None, area_range=None, max_attempts=None,
                                   use_image_if_no_bounding_boxes=None, name=None):  # fmt: skip
-    return _distorted(_random._next_key(seed or None), image_size, bounding_boxes, min_object_covered, aspect_ratio_range, area_range, max_attempts, use_image_if_no_bounding_boxes)
+    return _distorted(
+        _random._next_key(seed or None),
+        image_size,
+        bounding_boxes,
+        min_object_covered,
+        aspect_ratio_range,
+        area_range,
+        max_attempts,
+        use_image_if_no_bounding_boxes,
+    )
 
 
 def stateless_sample_distorted_bounding_box(image_size, bounding_boxes, seed, min_object_covered=0.1, aspect_ratio_range=None, area_range=None, max_attempts=None,
                                             use_image_if_no_bounding_boxes=None, name=None):  # fmt: skip
-    return _distorted(_random._stateless_key(seed), image_size, bounding_boxes, min_object_covered, aspect_ratio_range, area_range, max_attempts, use_image_if_no_bounding_boxes)
+    return _distorted(
+        _random._stateless_key(seed),
+        image_size,
+        bounding_boxes,
+        min_object_covered,
+        aspect_ratio_range,
+        area_range,
+        max_attempts,
+        use_image_if_no_bounding_boxes,
+    )

@@ -153,5 +153,3 @@ def per_image_standardization(image):
     spread = ops.std(x, axis=[-3, -2, -1], keepdims=True)
     count = np.prod([x.shape[a] for a in (-3, -2, -1)])
     return (x - mean) / ops.maximum(spread, float(1 / np.sqrt(count)))
-
-

@@ -62,7 +62,16 @@ def ssim(img1, img2, max_val, filter_size=11, filter_sigma=1.5, k1=0.01, k2=0.03
 
 
 @api
-def ssim_multiscale(img1, img2, max_val, power_factors=(0.0448, 0.2856, 0.3001, 0.2363, 0.1333), filter_size=11, filter_sigma=1.5, k1=0.01, k2=0.03):
+def ssim_multiscale(
+    img1,
+    img2,
+    max_val,
+    power_factors=(0.0448, 0.2856, 0.3001, 0.2363, 0.1333),
+    filter_size=11,
+    filter_sigma=1.5,
+    k1=0.01,
+    k2=0.03,
+):
     a, b, limit = _both(img1, img2, max_val)
     single = a.ndim == 3
     if single:

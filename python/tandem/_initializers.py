@@ -4,7 +4,6 @@ import numpy as np
 from tandem import random
 from tandem._arrays import constant, ones, zeros
 from tandem._dtypes import as_dtype
-from tandem._face import any_tensor
 
 
 class _Initializer:
@@ -31,7 +30,10 @@ class ones_initializer(_Initializer):
 class constant_initializer(_Initializer):
     def __init__(self, value=0, support_partition=False):
         if not (np.isscalar(value) or isinstance(value, (list, tuple, np.ndarray))):
-            raise TypeError(f"Invalid type for initial value: {type(value).__name__}. Expected Python scalar, list or tuple of values, or numpy.ndarray.")
+            raise TypeError(
+                f"Invalid type for initial value: {type(value).__name__}. Expected Python scalar, list or tuple of values, or "
+                "numpy.ndarray."
+            )
         self.value = value
 
     def __call__(self, shape, dtype=None, **kwargs):
@@ -52,6 +54,3 @@ class random_uniform_initializer(_Initializer):
 
     def __call__(self, shape, dtype="float32", **kwargs):
         return random.uniform(shape, self.minval, self.maxval, dtype, self.seed)
-
-
-__all__ = ["any_tensor"]

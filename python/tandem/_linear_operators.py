@@ -6,13 +6,21 @@ from tandem import linalg
 from tandem._arrays import broadcast_to, concat, expand_dims, eye, zeros
 from tandem._convert import convert
 from tandem._face import ints, number, ops, tensor
-from tandem._shape import TensorShape
 
 
 class LinearOperator:
     """A batch of matrices."""
 
-    def __init__(self, dtype=None, is_non_singular=None, is_self_adjoint=None, is_positive_definite=None, is_square=None, name=None, parameters=None):
+    def __init__(
+        self,
+        dtype=None,
+        is_non_singular=None,
+        is_self_adjoint=None,
+        is_positive_definite=None,
+        is_square=None,
+        name=None,
+        parameters=None,
+    ):
         self._hints = (is_non_singular, is_self_adjoint, is_positive_definite, is_square)
         self._name = name or type(self).__name__
 
@@ -63,7 +71,9 @@ class LinearOperator:
         rhs = linalg.adjoint(rhs) if adjoint_arg else rhs
         matrix = self.to_dense()
         lead = np.broadcast_shapes(tuple(matrix.shape[:-2]), tuple(rhs.shape[:-2]))
-        return linalg.solve(broadcast_to(matrix, [*lead, *matrix.dims[-2:]]), broadcast_to(rhs, [*lead, *rhs.dims[-2:]]), adjoint=adjoint)
+        return linalg.solve(
+            broadcast_to(matrix, [*lead, *matrix.dims[-2:]]), broadcast_to(rhs, [*lead, *rhs.dims[-2:]]), adjoint=adjoint
+        )
 
     def solvevec(self, rhs, adjoint=False, name="solve"):
         return linalg._squeeze_last(self.solve(expand_dims(tensor(rhs), -1), adjoint))
@@ -196,7 +206,10 @@ class LinearOperatorZeros(LinearOperator):
     def __init__(self, num_rows, num_columns=None, batch_shape=None, dtype=None, **kwargs):
         super().__init__(None)
         columns = num_rows if num_columns is None else num_columns
-        self._dense = zeros([*([] if batch_shape is None else ints(batch_shape)), int(number(num_rows)), int(number(columns))], dtype or dtypes.float32)
+        self._dense = zeros(
+            [*([] if batch_shape is None else ints(batch_shape)), int(number(num_rows)), int(number(columns))],
+            dtype or dtypes.float32,
+        )
 
     def to_dense(self, name="to_dense"):
         return self._dense
@@ -298,14 +311,21 @@ class LinearOperatorKronecker(LinearOperatorComposition):
         made = self._operators[0].to_dense()
         for o in self._operators[1:]:
             b = o.to_dense()
-            product = ops.multiply(ops.reshape(made, shape=[*made.dims[:-2], made.dims[-2], 1, made.dims[-1], 1]), ops.reshape(b, shape=[*b.dims[:-2], 1, b.dims[-2], 1, b.dims[-1]]))
-            made = ops.reshape(product, shape=[*product.dims[:-4], product.dims[-4] * product.dims[-3], product.dims[-2] * product.dims[-1]])
+            product = ops.multiply(
+                ops.reshape(made, shape=[*made.dims[:-2], made.dims[-2], 1, made.dims[-1], 1]),
+                ops.reshape(b, shape=[*b.dims[:-2], 1, b.dims[-2], 1, b.dims[-1]]),
+            )
+            made = ops.reshape(
+                product, shape=[*product.dims[:-4], product.dims[-4] * product.dims[-3], product.dims[-2] * product.dims[-1]]
+            )
         return made
 
 
 class LinearOperatorBlockDiag(LinearOperatorComposition):
     def to_dense(self, name="to_dense"):
-        return _blocks([[o.to_dense() if i == j else None for j in range(len(self._operators))] for i, o in enumerate(self._operators)])
+        return _blocks(
+            [[o.to_dense() if i == j else None for j in range(len(self._operators))] for i, o in enumerate(self._operators)]
+        )
 
 
 class LinearOperatorBlockLowerTriangular(LinearOperator):
@@ -341,6 +361,3 @@ class LinearOperatorLowRankUpdate(LinearOperator):
     def to_dense(self, name="to_dense"):
         u = self._u if self._update is None else self._u * expand_dims(self._update, -2)
         return self._base.to_dense() + linalg.matmul(u, self._v, adjoint_b=True)
-
-
-__all__ = ["TensorShape"]

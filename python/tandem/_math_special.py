@@ -35,7 +35,9 @@ bessel_j1 = _function("bessel_j1", lambda x: _integral(lambda x, t: ops.cos(t - 
 bessel_k0 = _function("bessel_k0", lambda x: _integral(lambda x, t: ops.exp(-x * ops.cosh(t)), 0, 12, 400)(x))
 bessel_k1 = _function("bessel_k1", lambda x: _integral(lambda x, t: ops.exp(-x * ops.cosh(t)) * ops.cosh(t), 0, 12, 400)(x))
 bessel_k0e = _function("bessel_k0e", lambda x: _integral(lambda x, t: ops.exp(-x * (ops.cosh(t) - 1.0)), 0, 12, 400)(x))
-bessel_k1e = _function("bessel_k1e", lambda x: _integral(lambda x, t: ops.exp(-x * (ops.cosh(t) - 1.0)) * ops.cosh(t), 0, 12, 400)(x))
+bessel_k1e = _function(
+    "bessel_k1e", lambda x: _integral(lambda x, t: ops.exp(-x * (ops.cosh(t) - 1.0)) * ops.cosh(t), 0, 12, 400)(x)
+)
 dawsn = _function("dawsn", lambda x: _integral(lambda x, t: x * ops.exp(x * x * (t * t - 1.0)), 0, 1)(x))
 fresnel_cos = _function("fresnel_cos", lambda x: _integral(lambda x, t: x * ops.cos(x * x * t * t * (np.pi / 2)), 0, 1)(x))
 fresnel_sin = _function("fresnel_sin", lambda x: _integral(lambda x, t: x * ops.sin(x * x * t * t * (np.pi / 2)), 0, 1)(x))
@@ -46,7 +48,9 @@ def _y(order):
     def compute(x):
         first = _integral(lambda x, t: ops.sin(x * ops.sin(t) - float(order) * t), 0, np.pi, 300)(x) / np.pi
         sign = 1.0 if order == 0 else -1.0
-        second = _integral(lambda x, t: (ops.exp(t * float(order)) + ops.exp(-t * float(order)) * sign) * ops.exp(-x * ops.sinh(t)), 0, 12, 600)(x) / np.pi
+        second = _integral(
+            lambda x, t: (ops.exp(t * float(order)) + ops.exp(-t * float(order)) * sign) * ops.exp(-x * ops.sinh(t)), 0, 12, 600
+        )(x) / np.pi
         return first - second
 
     return compute

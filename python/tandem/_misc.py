@@ -60,7 +60,7 @@ def get_logger():
     return logging.getLogger("tensorflow")
 
 
-# --- printing ----------------------------------------------------------------------------------------------------------------------------
+# --- printing -------------------------------------------------------------------------------------------------------------------
 
 
 def _text(x, summarize):
@@ -192,7 +192,7 @@ def host_call(function, tensors, results):
     return call(lambda values: list(function(*values)), [tensor(t) for t in tensors], results)
 
 
-# --- Python inside of functions ----------------------------------------------------------------------------------------------------------
+# --- Python inside of functions -------------------------------------------------------------------------------------------------
 
 
 def _results_as(result, Tout):
@@ -212,7 +212,9 @@ def _result_as(value, dtype):
     if isinstance(value, (Tensor, CoreVariable, Composite)):
         value = any_tensor(value)
         if value.dtype is not dtype:
-            raise errors.InvalidArgumentError(None, None, f"py_function: the {dtype.name} that Tout names is a {value.dtype.name}")
+            raise errors.InvalidArgumentError(
+                None, None, f"py_function: the {dtype.name} that Tout names is a {value.dtype.name}"
+            )
         return value
     return any_tensor(np.asarray(value).astype(dtype.as_numpy_dtype) if dtype._code >= 0 else value, dtype)
 
@@ -316,7 +318,9 @@ class DeviceSpec:
         return DeviceSpec(**{**vars(self), **kwargs})
 
     def to_string(self):
-        text = "".join(f"/{k}:{v}" for k, v in (("job", self.job), ("replica", self.replica), ("task", self.task)) if v is not None)
+        text = "".join(
+            f"/{k}:{v}" for k, v in (("job", self.job), ("replica", self.replica), ("task", self.task)) if v is not None
+        )
         if self.device_type is not None:
             text += f"/device:{self.device_type}:{'*' if self.device_index is None else self.device_index}"
         return text

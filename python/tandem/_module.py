@@ -25,7 +25,9 @@ class Module(metaclass=_Meta):
     def __init__(self, name=None):
         name = _snake(type(self).__name__) if name is None else name
         if not re.fullmatch(r"[A-Za-z_]\w*", name):
-            raise ValueError(f"{name!r} is not a valid module name. Module names must be valid Python identifiers (e.g. a valid class name).")
+            raise ValueError(
+                f"{name!r} is not a valid module name. Module names must be valid Python identifiers (e.g. a valid class name)."
+            )
         self._name = name
         outer = get_current_name_scope()
         self._scope = f"{outer}/{name}/" if outer else f"{name}/"
@@ -55,7 +57,9 @@ class Module(metaclass=_Meta):
                 continue
             for inner, leaf in nest.flatten_with_paths(vars(self)[key]):
                 at = (*path, key, *inner)
-                is_module = isinstance(leaf, Module) or (hasattr(leaf, "trainable_variables") and hasattr(leaf, "variables") and not isinstance(leaf, type))
+                is_module = isinstance(leaf, Module) or (
+                    hasattr(leaf, "trainable_variables") and hasattr(leaf, "variables") and not isinstance(leaf, type)
+                )
                 if wanted(leaf) and id(leaf) not in found:
                     found[id(leaf)] = (at, leaf)
                 if recursive and is_module and id(leaf) not in seen:

@@ -67,7 +67,10 @@ class RaggedTensor(Composite):
 
     def __init__(self, values, row_splits, internal=False):
         if not internal:
-            raise ValueError("RaggedTensor constructor is private; please use one of the factory methods instead (e.g., RaggedTensor.from_row_lengths())")
+            raise ValueError(
+                "RaggedTensor constructor is private; please use one of the factory methods instead (e.g., "
+                "RaggedTensor.from_row_lengths())"
+            )
         self._values, self._splits = values, row_splits
 
     # --- making
@@ -82,26 +85,42 @@ class RaggedTensor(Composite):
             splits = splits.astype(np.int64)
             values = values.with_row_splits_dtype(int64)
         if splits.ndim != 1 or not len(splits):
-            raise ValueError(f"Arguments to from_row_splits do not form a valid RaggedTensor: row_splits must be a vector with at least one element, got shape {splits.shape}")
+            raise ValueError(
+                "Arguments to from_row_splits do not form a valid RaggedTensor: row_splits must be a vector with at least one "
+                f"element, got shape {splits.shape}"
+            )
         if validate:
             if splits[0] != 0:
-                raise errors.InvalidArgumentError(None, None, "Arguments to from_row_splits do not form a valid RaggedTensor:zero")
+                raise errors.InvalidArgumentError(
+                    None, None, "Arguments to from_row_splits do not form a valid RaggedTensor:zero"
+                )
             if np.any(np.diff(splits) < 0):
-                raise errors.InvalidArgumentError(None, None, "Arguments to from_row_splits do not form a valid RaggedTensor:monotonic")
+                raise errors.InvalidArgumentError(
+                    None, None, "Arguments to from_row_splits do not form a valid RaggedTensor:monotonic"
+                )
             if splits[-1] != values.shape[0] and not isinstance(values, RaggedTensor):
-                raise errors.InvalidArgumentError(None, None, f"Arguments to from_row_splits do not form a valid RaggedTensor: row_splits end at {splits[-1]}, values have {values.shape[0]} rows")
+                raise errors.InvalidArgumentError(
+                    None,
+                    None,
+                    f"Arguments to from_row_splits do not form a valid RaggedTensor: row_splits end at {splits[-1]}, values "
+                    f"have {values.shape[0]} rows",
+                )
         return cls(values, splits, internal=True)
 
     @classmethod
     def from_row_lengths(cls, values, row_lengths, name=None, validate=True):
         lengths = _splits_array(row_lengths)
-        return cls.from_row_splits(values, convert(np.concatenate([[0], np.cumsum(lengths)]).astype(lengths.dtype)), validate=validate)
+        return cls.from_row_splits(
+            values, convert(np.concatenate([[0], np.cumsum(lengths)]).astype(lengths.dtype)), validate=validate
+        )
 
     @classmethod
     def from_value_rowids(cls, values, value_rowids, nrows=None, name=None, validate=True):
         ids = _splits_array(value_rowids)
         if validate and np.any(np.diff(ids) < 0):
-            raise errors.InvalidArgumentError(None, None, "Arguments to from_value_rowids do not form a valid RaggedTensor:not sorted")
+            raise errors.InvalidArgumentError(
+                None, None, "Arguments to from_value_rowids do not form a valid RaggedTensor:not sorted"
+            )
         count = (int(ids[-1]) + 1 if len(ids) else 0) if nrows is None else int(number(nrows))
         if count < 0:
             raise ValueError(f"Argument `nrows` must be non-negative. Received {count}.")
@@ -111,7 +130,9 @@ class RaggedTensor(Composite):
     @classmethod
     def from_row_starts(cls, values, row_starts, name=None, validate=True):
         starts, values = _splits_array(row_starts), values if isinstance(values, RaggedTensor) else any_tensor(values)
-        return cls.from_row_splits(values, convert(np.concatenate([starts, [_rows(values)]]).astype(starts.dtype)), validate=validate)
+        return cls.from_row_splits(
+            values, convert(np.concatenate([starts, [_rows(values)]]).astype(starts.dtype)), validate=validate
+        )
 
     @classmethod
     def from_row_limits(cls, values, row_limits, name=None, validate=True):
@@ -124,7 +145,10 @@ class RaggedTensor(Composite):
         length = int(number(uniform_row_length))
         count = (_rows(values) // length if length else 0) if nrows is None else int(number(nrows))
         if length * count != _rows(values):
-            raise ValueError(f"Arguments to from_uniform_row_length do not form a valid RaggedTensor: {_rows(values)} rows are not a multiple of {length}")
+            raise ValueError(
+                f"Arguments to from_uniform_row_length do not form a valid RaggedTensor: {_rows(values)} rows are not a "
+                f"multiple of {length}"
+            )
         made = cls(values, np.arange(count + 1, dtype=np.int64) * length, internal=True)
         made._uniform = length
         return made
@@ -157,13 +181,24 @@ class RaggedTensor(Composite):
         if lengths is not None and padding is not None:
             raise ValueError("Specify argument `lengths` or `padding`, but not both.")
         if isinstance(lengths, (list, tuple)) and lengths and isinstance(lengths[0], (list, tuple, Tensor)):
-            inner = cls.from_tensor(_arrays.reshape(x, [-1, *x.dims[2:]]), lengths[1] if len(lengths) == 2 else list(lengths[1:]), row_splits_dtype=row_splits_dtype)
+            inner = cls.from_tensor(
+                _arrays.reshape(x, [-1, *x.dims[2:]]),
+                lengths[1] if len(lengths) == 2 else list(lengths[1:]),
+                row_splits_dtype=row_splits_dtype,
+            )
             return cls.from_row_lengths(inner, convert(_whole(lengths[0]).astype(kind)))
         if ragged_rank > 1 and lengths is None and padding is None:
-            inner = cls.from_tensor(_arrays.reshape(x, [-1, *x.dims[2:]]), ragged_rank=ragged_rank - 1, row_splits_dtype=row_splits_dtype)
+            inner = cls.from_tensor(
+                _arrays.reshape(x, [-1, *x.dims[2:]]), ragged_rank=ragged_rank - 1, row_splits_dtype=row_splits_dtype
+            )
             return cls.from_uniform_row_length(inner, x.shape[1])
         if ragged_rank > 1 and padding is not None:
-            inner = cls.from_tensor(_arrays.reshape(x, [-1, *x.dims[2:]]), padding=padding, ragged_rank=ragged_rank - 1, row_splits_dtype=row_splits_dtype)
+            inner = cls.from_tensor(
+                _arrays.reshape(x, [-1, *x.dims[2:]]),
+                padding=padding,
+                ragged_rank=ragged_rank - 1,
+                row_splits_dtype=row_splits_dtype,
+            )
             return cls.from_row_lengths(inner, convert(np.full(x.shape[0], x.shape[1], kind)))
         array = np.asarray(x.numpy())
         if padding is not None:
@@ -182,7 +217,9 @@ class RaggedTensor(Composite):
     @classmethod
     def from_sparse(cls, st_input, name=None, row_splits_dtype=int64):
         rows = st_input.indices.numpy()[:, 0] if st_input.indices.shape[0] else np.zeros(0, np.int64)
-        return cls.from_value_rowids(st_input.values, convert(rows.astype(as_dtype(row_splits_dtype).as_numpy_dtype)), int(st_input.dense_shape.numpy()[0]))
+        return cls.from_value_rowids(
+            st_input.values, convert(rows.astype(as_dtype(row_splits_dtype).as_numpy_dtype)), int(st_input.dense_shape.numpy()[0])
+        )
 
     # --- what it is
 
@@ -231,13 +268,17 @@ class RaggedTensor(Composite):
         return RaggedTensor.from_nested_row_splits(parts[0], parts[1:], validate=False)
 
     def with_values(self, new_values):
-        made = RaggedTensor(new_values if isinstance(new_values, RaggedTensor) else any_tensor(new_values), self._splits, internal=True)
+        made = RaggedTensor(
+            new_values if isinstance(new_values, RaggedTensor) else any_tensor(new_values), self._splits, internal=True
+        )
         if hasattr(self, "_uniform"):
             made._uniform = self._uniform
         return made
 
     def with_flat_values(self, new_values):
-        return self.with_values(self._values.with_flat_values(new_values) if isinstance(self._values, RaggedTensor) else new_values)
+        return self.with_values(
+            self._values.with_flat_values(new_values) if isinstance(self._values, RaggedTensor) else new_values
+        )
 
     def with_row_splits_dtype(self, dtype):
         values = self._values.with_row_splits_dtype(dtype) if isinstance(self._values, RaggedTensor) else self._values
@@ -253,7 +294,9 @@ class RaggedTensor(Composite):
         return (self.value_rowids(), *(self._values.nested_value_rowids() if isinstance(self._values, RaggedTensor) else ()))
 
     def nrows(self, out_type=None, name=None):
-        return convert(np.array(len(self._splits) - 1, self._splits.dtype if out_type is None else as_dtype(out_type).as_numpy_dtype))
+        return convert(
+            np.array(len(self._splits) - 1, self._splits.dtype if out_type is None else as_dtype(out_type).as_numpy_dtype)
+        )
 
     def row_starts(self, name=None):
         return convert(self._splits[:-1].copy())
@@ -309,7 +352,9 @@ class RaggedTensor(Composite):
 
         sizes = self.bounding_shape().numpy().tolist()
         if shape is not None:
-            wanted = list(TensorShape(shape)) if not isinstance(shape, (Tensor, np.ndarray)) else [None if d == -1 else d for d in ints(shape)]
+            wanted = list(TensorShape(shape)) if not isinstance(shape, (Tensor, np.ndarray)) else [
+                None if d == -1 else d for d in ints(shape)
+            ]
             if TensorShape(wanted if not (isinstance(shape, TensorShape) and shape.rank is None) else None).rank is not None:
                 if len(wanted) != len(sizes):
                     raise ValueError(f"Shapes {tuple(wanted)} and {self.shape} are incompatible")
@@ -329,7 +374,9 @@ class RaggedTensor(Composite):
             made[...] = fill
             made[tuple(places[:, keep])] = np.asarray(flat.numpy())[keep]
             return any_tensor(made, self.dtype)
-        base = _arrays.broadcast_to(any_tensor(fill, self.dtype) if not isinstance(fill, np.ndarray) else convert(fill, self.dtype), sizes)
+        base = _arrays.broadcast_to(
+            any_tensor(fill, self.dtype) if not isinstance(fill, np.ndarray) else convert(fill, self.dtype), sizes
+        )
         if not keep.any():
             return base
         at = convert(np.ascontiguousarray(places[:, keep].T).astype(np.int32))
@@ -408,7 +455,9 @@ for _method, _name in {
 }.items():  # fmt: skip
     setattr(RaggedTensor, f"__{_method}__", _elementwise(_name))
     setattr(RaggedTensor, f"__r{_method}__", _elementwise(_name, True))
-for _method, _name in {"lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "eq": "equal", "ne": "not_equal"}.items():
+for _method, _name in {
+    "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "eq": "equal", "ne": "not_equal"
+}.items():
     setattr(RaggedTensor, f"__{_method}__", _elementwise(_name))
 RaggedTensor.__hash__ = None
 RaggedTensor.__neg__ = lambda self: self.with_flat_values(-self.flat_values)

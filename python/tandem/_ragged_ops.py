@@ -19,15 +19,15 @@ def _like(x, ragged):
     sizes = ragged.bounding_shape().numpy().tolist()
     places, _ = ragged._places(sizes)
     shape = [1] * (len(sizes) - x.ndim) + list(x.shape)
-    depth = len(places)
     from tandem import _arrays, _gather
 
     x = _arrays.reshape(x, shape)
     at = [np.zeros_like(p) if shape[i] == 1 else p for i, p in enumerate(places)]
     for i, p in enumerate(at):
         if p.size and p.max() >= shape[i]:
-            raise errors.InvalidArgumentError(None, None, f"Unable to broadcast: dimension size mismatch in dimension {i}: {sizes[i]} and {shape[i]}")
-    del depth
+            raise errors.InvalidArgumentError(
+                None, None, f"Unable to broadcast: dimension size mismatch in dimension {i}: {sizes[i]} and {shape[i]}"
+            )
     return _gather.gather_nd(x, convert(np.stack(at, axis=-1).astype(np.int32)))
 
 
@@ -43,10 +43,18 @@ def _broadcast(a, b):
         la, lb = np.diff(a._splits), np.diff(b._splits)
         if np.all((la == lb) | (la == 1) | (lb == 1)) and len(la) == len(lb) and a.ragged_rank == 1:
             sizes = np.maximum(la, lb) * (la > 0) * (lb > 0)
-            wide = RaggedTensor(convert(np.zeros(int(sizes.sum()), np.int32)), np.concatenate([[0], np.cumsum(sizes)]).astype(a._splits.dtype), internal=True)
+            wide = RaggedTensor(
+                convert(np.zeros(int(sizes.sum()), np.int32)),
+                np.concatenate([[0], np.cumsum(sizes)]).astype(a._splits.dtype),
+                internal=True,
+            )
 
             def spread(x, lengths):
-                at = np.concatenate([np.full(n, s) if m == 1 else np.arange(s, s + m) for s, m, n in zip(x._splits[:-1], lengths, sizes)] or [np.zeros(0)])
+                at = np.concatenate(
+                    [
+                        np.full(n, s) if m == 1 else np.arange(s, s + m) for s, m, n in zip(x._splits[:-1], lengths, sizes)
+                    ] or [np.zeros(0)]
+                )
                 return _pick(x._values, at.astype(np.int64))
 
             return spread(a, la), spread(b, lb), wide
@@ -127,7 +135,7 @@ def _handles(*names):
     return register
 
 
-def _reduce(segment, name, empty):
+def _reduce(segment, name):
     @_handles(name)
     def reduced(input_tensor, axis=None, keepdims=False, name=None):
         from tandem import math
@@ -148,13 +156,10 @@ def _reduce(segment, name, empty):
         return x
 
     name_of = name
-    del empty
     return reduced
 
 
 def _reduce_axis(x, axis, segment, whole):
-    from tandem import _segments, math
-
     if axis == 0:
         if x.ragged_rank > 1 or x.ndim < 2:
             dense_rows = [x[i] for i in range(len(x))]
@@ -171,7 +176,6 @@ def _reduce_axis(x, axis, segment, whole):
         return stack([_reduce_axis(row, 0, segment, whole) if _is_ragged(row) else whole(row, 0) for row in x]) if len(x) else x
     inner = x._values
     made = _reduce_axis(inner, axis - 1, segment, whole) if _is_ragged(inner) else whole(inner, axis - 1)
-    del _segments, math
     return x.with_values(made)
 
 
@@ -203,7 +207,7 @@ def _segment(segment, values, ids, count, whole):
 
 
 for _short in ("sum", "prod", "max", "min", "mean", "all", "any", "variance", "std"):
-    _reduce(_short, f"reduce_{_short}", None)
+    _reduce(_short, f"reduce_{_short}")
 
 
 @_handles("size")
@@ -252,10 +256,12 @@ class DynamicRaggedShape:
 
 
 def _lengths_text(extents):
-    return "[" + ", ".join(f"({', '.join(map(str, n))}{',' if len(n) == 1 else ''})" if isinstance(n, tuple) else str(n) for n in extents) + "]"
+    return "[" + ", ".join(
+        f"({', '.join(map(str, n))}{',' if len(n) == 1 else ''})" if isinstance(n, tuple) else str(n) for n in extents
+    ) + "]"
 
 
-# --- joining -----------------------------------------------------------------------------------------------------------------------------
+# --- joining --------------------------------------------------------------------------------------------------------------------
 
 
 def _as_ragged(x, depth=1):
@@ -352,7 +358,9 @@ def gather(params, indices, validate_indices=None, axis=None, batch_dims=0, name
         return stack(rows)
     if axis not in (0, None):
         if _is_ragged(params):
-            return params.with_values(gather(params._values, indices, axis=axis - 1)) if axis > 1 else stack([gather(r, indices) for r in params])
+            return params.with_values(
+                gather(params._values, indices, axis=axis - 1)
+            ) if axis > 1 else stack([gather(r, indices) for r in params])
         raise NotImplementedError("tf.gather of ragged indices along another axis than 0")
     if _is_ragged(indices):
         return indices.with_values(gather(params, indices._values))
@@ -510,7 +518,9 @@ def bincount(arr, weights=None, minlength=None, maxlength=None, dtype="int32", n
 def split(value, num_or_size_splits, axis=0, num=None, name=None):
     axis = axis % value.ndim
     count = len(value) if axis == 0 else int(value.bounding_shape().numpy()[axis])
-    sizes = [count // int(number(num_or_size_splits))] * int(number(num_or_size_splits)) if isinstance(num_or_size_splits, (int, Tensor)) else ints(num_or_size_splits)
+    sizes = [
+        count // int(number(num_or_size_splits))
+    ] * int(number(num_or_size_splits)) if isinstance(num_or_size_splits, (int, Tensor)) else ints(num_or_size_splits)
     made, at = [], 0
     for n in sizes:
         made.append(value[(slice(None),) * axis + (slice(at, at + n),)])

@@ -21,7 +21,9 @@ def _parser():
 
 def _is_library(file):
     parts = file.replace("\\", "/")
-    return any(p in parts for p in ("/tandem/", "/keras_tandem/", "/keras/src/", "/malt/")) or file.startswith("<frozen") or parts.endswith("/runpy.py")
+    return any(
+        p in parts for p in ("/tandem/", "/keras_tandem/", "/keras/src/", "/malt/")
+    ) or file.startswith("<frozen") or parts.endswith("/runpy.py")
 
 
 def _show(kind, error, trace):
@@ -33,7 +35,9 @@ def _show(kind, error, trace):
     print("Traceback (most recent call last):", file=sys.stderr)
     print("".join(traceback.format_list(shown)), end="", file=sys.stderr)
     if len(shown) < len(frames) and _is_library(frames[-1].filename):
-        print(f"  ... {len(frames) - len(shown)} lines inside the library (tandem run --full-traceback shows them)", file=sys.stderr)
+        print(
+            f"  ... {len(frames) - len(shown)} lines inside the library (tandem run --full-traceback shows them)", file=sys.stderr
+        )
     print("".join(traceback.format_exception_only(kind, error)), end="", file=sys.stderr)
 
 

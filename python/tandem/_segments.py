@@ -26,7 +26,10 @@ def _reduced(how, data, ids, count):
     if how == "mean":
         total = _reduced("sum", data, ids, count)
         sizes = ops.maximum(_sizes(ids, count, total), 1)
-        return ops.cast(ops.truncate_divide(total, sizes) if data.dtype.is_integer else ops.divide(total, ops.cast(sizes, dtype=total.dtype)), dtype=data.dtype)
+        return ops.cast(
+            ops.truncate_divide(total, sizes) if data.dtype.is_integer else ops.divide(total, ops.cast(sizes, dtype=total.dtype)),
+            dtype=data.dtype,
+        )
     if how == "sqrt_n":
         total = _reduced("sum", data, ids, count)
         return ops.divide(total, ops.sqrt(ops.cast(ops.maximum(_sizes(ids, count, total), 1), dtype=total.dtype)))
@@ -77,7 +80,9 @@ def _unsorted(how):
     return segment
 
 
-segment_sum, segment_mean, segment_max, segment_min, segment_prod = [_sorted(how) for how in ("sum", "mean", "max", "min", "prod")]
+segment_sum, segment_mean, segment_max, segment_min, segment_prod = [
+    _sorted(how) for how in ("sum", "mean", "max", "min", "prod")
+]
 unsorted_segment_sum, unsorted_segment_mean, unsorted_segment_max = [_unsorted(how) for how in ("sum", "mean", "max")]
 unsorted_segment_min, unsorted_segment_prod, unsorted_segment_sqrt_n = [_unsorted(how) for how in ("min", "prod", "sqrt_n")]
 
@@ -93,7 +98,9 @@ def bincount(arr, weights, minlength, maxlength, dtype, axis, binary_output):
         arr = arr.flat_values if isinstance(arr, RaggedTensor) else arr.values
     if isinstance(arr, (RaggedTensor, SparseTensor)):
         rows = [r for r in (arr.to_list() if isinstance(arr, RaggedTensor) else _sparse_rows(arr))]
-        given = None if weights is None else [r for r in (weights.to_list() if isinstance(weights, RaggedTensor) else _sparse_rows(weights))]
+        given = None if weights is None else [
+            r for r in (weights.to_list() if isinstance(weights, RaggedTensor) else _sparse_rows(weights))
+        ]
         return _rows_counted(rows, given, minlength, maxlength, out if given is None else weights.dtype, binary_output)
     x = tensor(arr)
     if x.is_traced:
@@ -103,7 +110,9 @@ def bincount(arr, weights, minlength, maxlength, dtype, axis, binary_output):
         raise errors.InvalidArgumentError(None, None, "Input must be non-negative")
     if axis in (-1, 1) and values.ndim == 2:
         given = None if weights is None else tensor(weights).numpy().tolist()
-        return _rows_counted(values.tolist(), given, minlength, maxlength, out if given is None else tensor(weights).dtype, binary_output)
+        return _rows_counted(
+            values.tolist(), given, minlength, maxlength, out if given is None else tensor(weights).dtype, binary_output
+        )
     if axis not in (None, 0, -1):
         raise ValueError(f"Unsupported value for argument axis={axis}. Only 0 and -1 are currently supported.")
     flat = values.reshape(-1)

@@ -1,7 +1,6 @@
 """tf.SparseTensor: the elements that are there, and where."""
 import numpy as np
 
-from tandem import _core
 from tandem import _dtypes as dtypes
 from tandem._convert import Composite, convert
 from tandem._dtypes import as_dtype
@@ -49,7 +48,9 @@ class SparseTensor(Composite):
         self._dense_shape = _whole(dense_shape, [-1])
         rank = self._dense_shape.shape[0]
         self._indices = _whole(indices, [0, rank])
-        self._values = any_tensor(values) if not (isinstance(values, (list, tuple)) and not values) else convert(np.zeros(0, np.float32))
+        self._values = any_tensor(values) if not (
+            isinstance(values, (list, tuple)) and not values
+        ) else convert(np.zeros(0, np.float32))
         if self._indices.ndim != 2:
             raise ValueError(f"Shape {self._indices.shape} must have rank 2")
         if self._indices.shape[0] != self._values.shape[0]:
@@ -171,10 +172,16 @@ def _handlers():
         function = getattr(math, name, None) or getattr(_arrays, name)
         return lambda x=None, *args, **kwargs: x.with_values(function(x.values, *args, **kwargs))
 
-    found = {name: by_values(name) for name in ("cast", "abs", "negative", "square", "sqrt", "sin", "tanh", "identity", "sign", "ceil", "floor", "round", "zeros_like")}
+    found = {
+        name: by_values(name) for name in (
+            "cast", "abs", "negative", "square", "sqrt", "sin", "tanh", "identity", "sign", "ceil", "floor", "round", "zeros_like"
+        )
+    }
     found.update(
         shape=lambda input, out_type=None, name=None: ops.cast(input.dense_shape, dtype=out_type or "int32"),
-        size=lambda input, out_type=None, name=None: convert(np.array(int(np.prod(ints(input.dense_shape))), as_dtype(out_type or "int32").as_numpy_dtype)),
+        size=lambda input, out_type=None, name=None: convert(
+            np.array(int(np.prod(ints(input.dense_shape))), as_dtype(out_type or "int32").as_numpy_dtype)
+        ),
         rank=lambda input, name=None: convert(np.int32(input.ndim)),
         reshape=lambda tensor_, shape, name=None: sparse.reshape(tensor_, shape), transpose=lambda a, perm=None, **k: sparse.transpose(a, perm),
         matmul=lambda a, b, **k: sparse.sparse_dense_matmul(a, b) if isinstance(a, SparseTensor) else NotImplemented,
@@ -190,6 +197,3 @@ def _bincount(arr, weights=None, minlength=None, maxlength=None, dtype="int32", 
     from tandem import _segments
 
     return _segments.bincount(arr, weights, minlength, maxlength, dtype, axis, binary_output)
-
-
-__all__ = ["SparseTensor", "SparseTensorSpec", "_core"]

@@ -49,6 +49,7 @@ def zeta(x, q, name=None):
         total = total + factor * power * (b / factorial)
         factor = factor * (s + float(2 * j - 1)) * (s + float(2 * j))
         power = power / (w * w)
+    total = where(ops.less(s, 1.0), float("nan"), where(ops.equal(s, 1.0), float("inf"), total))
     return cast(total, x.dtype)
 
 
@@ -98,7 +99,9 @@ def betainc(a, b, x, name=None):
     mirrored = ops.greater(x, (a + 1.0) / (a + b + 2.0))
     a, b, x = where(mirrored, b, a), where(mirrored, a, b), where(mirrored, 1.0 - x, x)
     safe = ops.clip(x, 1e-300, 1.0)
-    front = ops.exp(ops.lgamma(a + b) - ops.lgamma(a) - ops.lgamma(b) + a * ops.log(safe) + b * ops.log1p(-ops.minimum(x, 1.0 - 1e-16))) / a
+    front = ops.exp(
+        ops.lgamma(a + b) - ops.lgamma(a) - ops.lgamma(b) + a * ops.log(safe) + b * ops.log1p(-ops.minimum(x, 1.0 - 1e-16))
+    ) / a
     tail = _ones_like(x)
     for m in range(200, 0, -1):
         odd = -((a + float(m)) * (a + b + float(m)) * x) / ((a + float(2 * m)) * (a + float(2 * m + 1)))
@@ -138,4 +141,3 @@ def sobol_sample(dim, num_results, skip=0, dtype=dtypes.float32, name=None):
         if n >= skip:
             made[n - skip] = x / 2.0**bits
     return convert(made, dtype)
-

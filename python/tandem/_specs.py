@@ -60,14 +60,18 @@ class TensorSpec(TypeSpec):
 
     @classmethod
     def from_tensor(cls, tensor, name=None):
-        return cls(tensor.shape, tensor.dtype, name or (tensor.name.split(":")[0] if getattr(tensor, "is_traced", False) else None))
+        return cls(
+            tensor.shape, tensor.dtype, name or (tensor.name.split(":")[0] if getattr(tensor, "is_traced", False) else None)
+        )
 
     @classmethod
     def from_spec(cls, spec, name=None):
         return cls(spec.shape, spec.dtype, name or spec.name)
 
     def is_compatible_with(self, spec_or_tensor):
-        other = spec_or_tensor if hasattr(spec_or_tensor, "dtype") and hasattr(spec_or_tensor, "shape") else type_spec_from_value(spec_or_tensor)
+        other = spec_or_tensor if hasattr(
+            spec_or_tensor, "dtype"
+        ) and hasattr(spec_or_tensor, "shape") else type_spec_from_value(spec_or_tensor)
         return self._dtype is as_dtype(other.dtype) and self._shape.is_compatible_with(other.shape)
 
     def is_subtype_of(self, other):

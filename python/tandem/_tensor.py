@@ -26,7 +26,9 @@ def _as_numpy(t):
 
 def numpy(self):
     if self.is_traced:
-        raise NotImplementedError("numpy() is only available when eager execution is enabled: this tensor has no value while a function is traced.")
+        raise NotImplementedError(
+            "numpy() is only available when eager execution is enabled: this tensor has no value while a function is traced."
+        )
     array = _as_numpy(self)
     return array if array.ndim else array[()]
 

@@ -32,7 +32,9 @@ class TensorArray(Composite):
     element_shape = property(lambda self: self._element_shape)
     flow = property(lambda self: convert(0.0))
     handle = property(lambda self: self)
-    shape = property(lambda self: TensorShape([None, *self._element_shape]) if self._element_shape.rank is not None else TensorShape(None))
+    shape = property(
+        lambda self: TensorShape([None, *self._element_shape]) if self._element_shape.rank is not None else TensorShape(None)
+    )
 
     # As a part of a structure: one tensor, once something was written or the shape is known.
 
@@ -66,7 +68,9 @@ class TensorArray(Composite):
     def write(self, index, value, name=None):
         value = any_tensor(value, self._dtype) if not hasattr(value, "dtype") else any_tensor(value)
         if value.dtype is not self._dtype:
-            raise errors.InvalidArgumentError(None, None, f"TensorArray dtype is {self._dtype.name} but op is trying to write dtype {value.dtype.name}")
+            raise errors.InvalidArgumentError(
+                None, None, f"TensorArray dtype is {self._dtype.name} but op is trying to write dtype {value.dtype.name}"
+            )
         if not self._element_shape.is_compatible_with(value.shape):
             raise ValueError(f"Incompatible shape for value ({value.shape}), expected ({self._element_shape})")
         index = tensor(index) if not isinstance(index, int) else index
@@ -75,7 +79,9 @@ class TensorArray(Composite):
         at = int(number(index))
         if at >= len(self._items):
             if not self._dynamic:
-                raise errors.OutOfRangeError(None, None, f"Tried to write to index {at} but array is not resizeable and size is: {len(self._items)}")
+                raise errors.OutOfRangeError(
+                    None, None, f"Tried to write to index {at} but array is not resizeable and size is: {len(self._items)}"
+                )
             self._items += [None] * (at + 1 - len(self._items))
         if at < 0:
             raise errors.OutOfRangeError(None, None, f"Writing to negative indices (index {at}) is not allowed.")
@@ -100,7 +106,11 @@ class TensorArray(Composite):
         if not 0 <= at < len(self._items):
             raise errors.OutOfRangeError(None, None, f"Tried to read from index {at} but array size is: {len(self._items)}")
         if self._items[at] is None:
-            raise errors.InvalidArgumentError(None, None, f"Could not read index {at} twice because it was cleared after a previous read, or it was never written")
+            raise errors.InvalidArgumentError(
+                None,
+                None,
+                f"Could not read index {at} twice because it was cleared after a previous read, or it was never written",
+            )
         found = self._items[at]
         if self._clear and not self._dynamic:
             self._items[at] = None
@@ -112,11 +122,17 @@ class TensorArray(Composite):
         if self._all is not None:
             return self._all
         if not self._items:
-            return _arrays.zeros([0, *[d or 0 for d in (self._element_shape if self._element_shape.rank is not None else [])]], self._dtype)
+            return _arrays.zeros(
+                [0, *[d or 0 for d in (self._element_shape if self._element_shape.rank is not None else [])]], self._dtype
+            )
         known = next((i for i in self._items if i is not None), None)
         if known is None and not self._element_shape.is_fully_defined():
-            raise errors.InvalidArgumentError(None, None, "TensorArray: stack of an array that was never written and has no element_shape")
-        zero = None if all(i is not None for i in self._items) else _arrays.zeros(known.dims if known is not None else self._element_shape, self._dtype)
+            raise errors.InvalidArgumentError(
+                None, None, "TensorArray: stack of an array that was never written and has no element_shape"
+            )
+        zero = None if all(i is not None for i in self._items) else _arrays.zeros(
+            known.dims if known is not None else self._element_shape, self._dtype
+        )
         return _arrays.stack([zero if i is None else i for i in self._items])
 
     def gather(self, indices, name=None):

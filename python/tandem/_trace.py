@@ -42,14 +42,21 @@ def variable_is_made(variable):
         return
     if not trace.may_make_variables:
         raise ValueError(
-            "tf.function only supports singleton tf.Variables created on the first call. Make sure the tf.Variable is only created once or created outside tf.function. "
+            "tf.function only supports singleton tf.Variables created on the first call. Make sure the tf.Variable is only "
+            "created once or created outside tf.function. "
             "See https://www.tensorflow.org/guide/function#creating_tfvariables for more information."
         )
     trace.variables.append(variable)
 
 
 # What the engine says of traced tensors, and of strings, which are never traced.
-_NO_VALUES = ("while a function is traced", "symbolic tf.Tensor", "strings cannot be traced", "which are not traced", "and was given string[")
+_NO_VALUES = (
+    "while a function is traced",
+    "symbolic tf.Tensor",
+    "strings cannot be traced",
+    "which are not traced",
+    "and was given string[",
+)
 
 
 def is_about_missing_values(error):

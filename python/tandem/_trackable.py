@@ -29,7 +29,9 @@ def _has_attributes(x):
 
 def _is_keras(x):
     module = type(x).__module__
-    return hasattr(x, "variables") and (module.startswith("keras") or any(k.__module__.startswith("keras.") for k in type(x).__mro__)) and not isinstance(x, type)
+    return hasattr(x, "variables") and (
+        module.startswith("keras") or any(k.__module__.startswith("keras.") for k in type(x).__mro__)
+    ) and not isinstance(x, type)
 
 
 _skipped = {"_tracker", "_self_tracked_trackables", "_metrics_module", "_inbound_nodes", "_outbound_nodes"}

@@ -96,7 +96,9 @@ class Variable(_core.Variable):
             if not isinstance(value, Tensor) or not value.is_traced:
                 value = any_tensor(value, dtype if not isinstance(value, Tensor) else None)
             if isinstance(value, Tensor) and value.is_traced:
-                raise _trace.NeedsEager("a variable's first value is computed inside of the function: the first call runs without compiling")
+                raise _trace.NeedsEager(
+                    "a variable's first value is computed inside of the function: the first call runs without compiling"
+                )
             if not isinstance(value, Tensor):
                 raise NotImplementedError(f"tf.Variable of {value.dtype.name}")
             if dtype is not None and value.dtype is not as_dtype(dtype):
@@ -224,7 +226,10 @@ class Variable(_core.Variable):
         value = tensor(value, self.dtype) if not isinstance(value, np.ndarray) else convert(value, self.dtype)
         if not value.shape.is_compatible_with(self.shape) and "_static_shape" not in self.__dict__:
             name = self.name.split(":")[0]
-            raise ValueError(f"Cannot assign value to variable ' {name}:0': Shape mismatch.The variable shape {self.shape}, and the assigned value shape {value.shape} are incompatible.")
+            raise ValueError(
+                f"Cannot assign value to variable ' {name}:0': Shape mismatch.The variable shape {self.shape}, and the assigned "
+                f"value shape {value.shape} are incompatible."
+            )
         return value
 
     def assign(self, value, use_locking=False, name=None, read_value=True):
@@ -288,7 +293,11 @@ class Variable(_core.Variable):
     def batch_scatter_update(self, sparse_delta, use_locking=False, name=None):
         at, values = self._slices(sparse_delta)
         lead = at.dims[:-1]
-        rows = [ops.broadcast_to(ops.expand_dims(ops.iota(shape=lead, axis=i, dtype="int32"), axis=[-1]), shape=at.dims) for i in range(len(lead))]
+        rows = [
+            ops.broadcast_to(
+                ops.expand_dims(ops.iota(shape=lead, axis=i, dtype="int32"), axis=[-1]), shape=at.dims
+            ) for i in range(len(lead))
+        ]
         self.store(_scatter(self.read(), ops.stack([*rows, ops.cast(at, dtype="int32")], axis=-1), values, "set"))
         return self
 

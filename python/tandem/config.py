@@ -8,13 +8,27 @@ PhysicalDevice = namedtuple("PhysicalDevice", ["name", "device_type"])
 LogicalDevice = namedtuple("LogicalDevice", ["name", "device_type"])
 
 
-class LogicalDeviceConfiguration(namedtuple("LogicalDeviceConfiguration", ["memory_limit", "experimental_priority", "experimental_device_ordinal"])):
+class LogicalDeviceConfiguration(
+    namedtuple("LogicalDeviceConfiguration", ["memory_limit", "experimental_priority", "experimental_device_ordinal"])
+):
     def __new__(cls, memory_limit=None, experimental_priority=None, experimental_device_ordinal=None):
         return super().__new__(cls, memory_limit, experimental_priority, experimental_device_ordinal)
 
 
 _cpu = PhysicalDevice("/physical_device:CPU:0", "CPU")
-_state = {"visible": [_cpu], "logical": {}, "soft": True, "started": False, "sync": True, "tf32": True, "jit": "", "optimizer": {}, "inter": 0, "intra": 0, "policy": "silent"}
+_state = {
+    "visible": [_cpu],
+    "logical": {},
+    "soft": True,
+    "started": False,
+    "sync": True,
+    "tf32": True,
+    "jit": "",
+    "optimizer": {},
+    "inter": 0,
+    "intra": 0,
+    "policy": "silent",
+}
 
 run_functions_eagerly, functions_run_eagerly = _function.run_functions_eagerly, _function.functions_run_eagerly
 experimental_run_functions_eagerly, experimental_functions_run_eagerly = run_functions_eagerly, functions_run_eagerly

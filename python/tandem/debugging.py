@@ -5,7 +5,7 @@ from tandem import _core
 from tandem import errors
 from tandem._convert import Composite
 from tandem._dtypes import as_dtype
-from tandem._face import CoreVariable, Tensor, any_tensor, api, convert, ints, number, ops, pair, tensor
+from tandem._face import CoreVariable, Tensor, any_tensor, api, number, ops, pair, tensor
 
 
 def _raise_invalid(text):
@@ -61,7 +61,10 @@ def _compare(name, row, words):
         if not bool(np.all(holds.numpy())):
             bad = np.argwhere(~np.asarray(holds.numpy()))
             first = f"\nIndices of first {min(3, len(bad))} different values:\n{bad[:3]}\nCorresponding x values:\n{_at(x, bad)}\nCorresponding y values:\n{_at(y, bad)}" if bad.size else ""
-            _raise_invalid(f"{message + chr(10) if message else ''}Condition x {words} y did not hold.{first}\nFirst {_few(summarize)} elements of x:\n{_first(x, summarize)}\nFirst {_few(summarize)} elements of y:\n{_first(y, summarize)}")
+            _raise_invalid(
+                f"{message + chr(10) if message else ''}Condition x {words} y did not hold.{first}\nFirst {_few(summarize)} "
+                f"elements of x:\n{_first(x, summarize)}\nFirst {_few(summarize)} elements of y:\n{_first(y, summarize)}"
+            )
         return None
 
     check.__name__ = check.__qualname__ = name
@@ -86,7 +89,9 @@ def _at(x, bad):
 
 assert_equal, assert_none_equal = _compare("assert_equal", "equal", "=="), _compare("assert_none_equal", "not_equal", "!=")
 assert_less, assert_less_equal = _compare("assert_less", "less", "<"), _compare("assert_less_equal", "less_equal", "<=")
-assert_greater, assert_greater_equal = _compare("assert_greater", "greater", ">"), _compare("assert_greater_equal", "greater_equal", ">=")
+assert_greater, assert_greater_equal = _compare("assert_greater", "greater", ">"), _compare(
+    "assert_greater_equal", "greater_equal", ">="
+)
 
 
 def _against_zero(name, row, words):
@@ -98,13 +103,17 @@ def _against_zero(name, row, words):
         if holds.is_traced:
             return _assert_when_run(holds, lambda: message or f"Condition {words} did not hold.")
         if not bool(np.all(holds.numpy())):
-            _raise_invalid(f"{message + chr(10) if message else ''}Condition {words} did not hold element-wise:\nx {_summary(x, summarize)}")
+            _raise_invalid(
+                f"{message + chr(10) if message else ''}Condition {words} did not hold element-wise:\nx {_summary(x, summarize)}"
+            )
 
     check.__name__ = check.__qualname__ = name
     return check
 
 
-assert_negative, assert_positive = _against_zero("assert_negative", "less", "x < 0"), _against_zero("assert_positive", "greater", "x > 0")
+assert_negative, assert_positive = _against_zero("assert_negative", "less", "x < 0"), _against_zero(
+    "assert_positive", "greater", "x > 0"
+)
 assert_non_negative = _against_zero("assert_non_negative", "greater_equal", "x >= 0")
 assert_non_positive = _against_zero("assert_non_positive", "less_equal", "x <= 0")
 
@@ -118,7 +127,10 @@ def assert_near(x, y, rtol=None, atol=None, message=None, summarize=None, name=N
     if holds.is_traced:
         return _assert_when_run(holds, lambda: message or "x and y not equal to tolerance")
     if not bool(np.all(holds.numpy())):
-        _raise_invalid(f"{message + chr(10) if message else ''}x and y not equal to tolerance rtol = {rtol}, atol = {atol}\nx {_summary(x, summarize)}\ny {_summary(y, summarize)}")
+        _raise_invalid(
+            f"{message + chr(10) if message else ''}x and y not equal to tolerance rtol = {rtol}, atol = {atol}\nx "
+            f"{_summary(x, summarize)}\ny {_summary(y, summarize)}"
+        )
 
 
 @api
@@ -154,19 +166,28 @@ def assert_proper_iterable(values):
 def assert_rank(x, rank, message=None, name=None):
     found, wanted = any_tensor(x).ndim, int(number(rank))
     if found != wanted:
-        raise ValueError(f"{message + '. ' if message else ''}Tensor must have rank {wanted}.  Received rank {found}, shape {any_tensor(x).shape}")
+        raise ValueError(
+            f"{message + '. ' if message else ''}Tensor must have rank {wanted}.  Received rank {found}, shape "
+            f"{any_tensor(x).shape}"
+        )
 
 
 def assert_rank_at_least(x, rank, message=None, name=None):
     found, wanted = any_tensor(x).ndim, int(number(rank))
     if found < wanted:
-        raise ValueError(f"{message + '. ' if message else ''}Tensor must have rank at least {wanted}.  Received rank {found}, shape {any_tensor(x).shape}")
+        raise ValueError(
+            f"{message + '. ' if message else ''}Tensor must have rank at least {wanted}.  Received rank {found}, shape "
+            f"{any_tensor(x).shape}"
+        )
 
 
 def assert_rank_in(x, ranks, message=None, name=None):
     found, wanted = any_tensor(x).ndim, [int(number(r)) for r in ranks]
     if found not in wanted:
-        raise ValueError(f"{message + '. ' if message else ''}Tensor must have rank in {tuple(wanted)}.  Received rank {found}, shape {any_tensor(x).shape}")
+        raise ValueError(
+            f"{message + '. ' if message else ''}Tensor must have rank in {tuple(wanted)}.  Received rank {found}, shape "
+            f"{any_tensor(x).shape}"
+        )
 
 
 def assert_scalar(tensor, message=None, name=None):
@@ -220,7 +241,9 @@ def assert_shapes(shapes, data=None, summarize=None, message=None, name=None):
             found = found[:at] + found[len(found) - after :]
             spec = spec[:at] + spec[at + 1 :]
         if len(found) != len(spec):
-            raise ValueError(f"{message + '. ' if message else ''}Specified by tensor {x.shape}: rank {len(found)} is not {len(spec)}")
+            raise ValueError(
+                f"{message + '. ' if message else ''}Specified by tensor {x.shape}: rank {len(found)} is not {len(spec)}"
+            )
         for extent, want in zip(found, spec):
             if want is None or extent is None:
                 continue
@@ -228,7 +251,9 @@ def assert_shapes(shapes, data=None, summarize=None, message=None, name=None):
                 if extent != int(want):
                     raise ValueError(f"{message + '. ' if message else ''}Tensor dimension has size {extent}, expected {want}")
             elif known.setdefault(want, extent) != extent:
-                raise ValueError(f"{message + '. ' if message else ''}Tensor dimension '{want}' has sizes {known[want]} and {extent}")
+                raise ValueError(
+                    f"{message + '. ' if message else ''}Tensor dimension '{want}' has sizes {known[want]} and {extent}"
+                )
 
 
 _flags = {"filter": True, "placement": False, "numerics": False}
@@ -260,6 +285,3 @@ def enable_check_numerics(stack_height_limit=30, path_length_limit=50):
 
 def disable_check_numerics():
     _flags["numerics"] = False
-
-
-__all__ = ["convert", "ints"]

@@ -27,7 +27,12 @@ class InputOptions:
 
 
 class RunOptions:
-    def __init__(self, experimental_enable_dynamic_batch_size=True, experimental_bucketizing_dynamic_shape=False, experimental_xla_options=None):
+    def __init__(
+        self,
+        experimental_enable_dynamic_batch_size=True,
+        experimental_bucketizing_dynamic_shape=False,
+        experimental_xla_options=None,
+    ):
         self.experimental_enable_dynamic_batch_size = experimental_enable_dynamic_batch_size
 
 
@@ -39,7 +44,10 @@ class InputContext:
 
     def get_per_replica_batch_size(self, global_batch_size):
         if global_batch_size % self.num_replicas_in_sync:
-            raise ValueError(f"The `global_batch_size` {global_batch_size!r} is not divisible by `num_replicas_in_sync` {self.num_replicas_in_sync!r}")
+            raise ValueError(
+                f"The `global_batch_size` {global_batch_size!r} is not divisible by `num_replicas_in_sync` "
+                f"{self.num_replicas_in_sync!r}"
+            )
         return global_batch_size // self.num_replicas_in_sync
 
     def __str__(self):
@@ -55,7 +63,7 @@ class DistributedValues:
     values = property(lambda self: self._values)
 
     def __repr__(self):
-        return "PerReplica:{\n" + ",\n".join(f"  {i}: {v}" for i, v in enumerate(self._values)) + "\n}"
+        return "PerReplica:{\n" + ",\n".join(f"  {i}: {v!r}" for i, v in enumerate(self._values)) + "\n}"
 
 
 PerReplica = DistributedValues
@@ -112,7 +120,9 @@ class StrategyExtended:
     experimental_require_static_shapes = False
 
     def variable_created_in_scope(self, v):
-        return getattr(v, "_distribute_strategy", None) is self._strategy or (getattr(v, "_distribute_strategy", None) is None and self._strategy is _default_strategy())
+        return getattr(v, "_distribute_strategy", None) is self._strategy or (
+            getattr(v, "_distribute_strategy", None) is None and self._strategy is _default_strategy()
+        )
 
     def colocate_vars_with(self, colocate_with_variable):
         return contextlib.nullcontext()
@@ -290,7 +300,9 @@ class MirroredStrategy(Strategy):
 
     def __init__(self, devices=None, cross_device_ops=None):
         names = list(devices) if devices else ["CPU:0"]
-        self._devices = tuple(f"/job:localhost/replica:0/task:0/device:{str(d).split('device:')[-1].lstrip('/').upper()}" for d in names)
+        self._devices = tuple(
+            f"/job:localhost/replica:0/task:0/device:{str(d).split('device:')[-1].lstrip('/').upper()}" for d in names
+        )
         if len(set(self._devices)) != len(self._devices):
             raise ValueError(f"Duplicates in devices: {names}")
         super().__init__()
@@ -303,7 +315,9 @@ def _absent(name):
     return make
 
 
-MultiWorkerMirroredStrategy, ParameterServerStrategy, TPUStrategy, Server = [_absent(n) for n in ("MultiWorkerMirroredStrategy", "ParameterServerStrategy", "TPUStrategy", "Server")]
+MultiWorkerMirroredStrategy, ParameterServerStrategy, TPUStrategy, Server = [
+    _absent(n) for n in ("MultiWorkerMirroredStrategy", "ParameterServerStrategy", "TPUStrategy", "Server")
+]
 _default = None
 
 
@@ -345,5 +359,3 @@ class experimental:
 
     MirroredStrategy = MirroredStrategy
     CentralStorageStrategy = _absent("experimental.CentralStorageStrategy")
-
-

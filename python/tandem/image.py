@@ -5,12 +5,10 @@ import numpy as np
 from tandem import errors
 from tandem import random as _random
 from tandem._algorithms import resizing
-from tandem._arrays import cast, pad, reshape, saturate_cast, transpose as _transpose
-from tandem._dtypes import as_dtype
+from tandem._arrays import cast, pad, reshape
 from tandem._face import api, convert, ints, number, ops, tensor
 from tandem._image_boxes import *  # noqa: F401, F403
 from tandem._image_color import *  # noqa: F401, F403
-from tandem._image_color import _scaled_back, convert_image_dtype
 from tandem._image_quality import *  # noqa: F401, F403
 
 
@@ -79,7 +77,9 @@ def crop_to_bounding_box(image, offset_height, offset_width, target_height, targ
     if min(top, left) < 0 or min(height, width) <= 0:
         raise ValueError("offsets must be >= 0 and targets > 0")
     if top + height > x.shape[1] or left + width > x.shape[2]:
-        raise ValueError(f"height must be >= target + offset: {x.shape[1]} x {x.shape[2]} holds no {height} x {width} at {top}, {left}")
+        raise ValueError(
+            f"height must be >= target + offset: {x.shape[1]} x {x.shape[2]} holds no {height} x {width} at {top}, {left}"
+        )
     return _unbatched(x[:, top : top + height, left : left + width, :], single)
 
 
@@ -104,7 +104,7 @@ def central_crop(image, central_fraction):
     return _unbatched(x[:, top : x.shape[1] - top, left : x.shape[2] - left, :], single)
 
 
-# --- turning -----------------------------------------------------------------------------------------------------------------------------
+# --- turning --------------------------------------------------------------------------------------------------------------------
 
 
 @api
@@ -127,7 +127,7 @@ def rot90(image, k=1, name=None):
     return ops.rot90(tensor(image), k=int(number(k)) % 4, axes=[-3, -2])
 
 
-# --- at random ---------------------------------------------------------------------------------------------------------------------------
+# --- at random ------------------------------------------------------------------------------------------------------------------
 
 
 def _draw(seed):
@@ -221,7 +221,7 @@ def stateless_random_crop(value, size, seed, name=None):
     return _cropped(value, size, _random._stateless_key(seed))
 
 
-# --- patches and gradients ---------------------------------------------------------------------------------------------------------------
+# --- patches and gradients ------------------------------------------------------------------------------------------------------
 
 
 @api
@@ -292,5 +292,3 @@ def __getattr__(name):
         if hasattr(io, name):
             return getattr(io, name)
     raise AttributeError(f"tf.image has no '{name}': see docs/coverage.md")
-
-

@@ -1,11 +1,9 @@
 """tf.linalg. Linear operators are in _linear_operators.py."""
 import numpy as np
 
-from tandem import _core
 from tandem import errors
-from tandem._arrays import _needs_data, _renamed, cast, concat, expand_dims, eye, reshape, transpose, zeros
+from tandem._arrays import _needs_data, _renamed, cast, concat, expand_dims, eye, reshape, zeros
 from tandem._complex import ComplexTensor
-from tandem._convert import Composite
 from tandem._dtypes import as_dtype
 from tandem._face import any_tensor, api, axes, axis_in, convert, float_tensor, ints, number, ops, pair, strict, tensor
 from tandem.math import global_norm, l2_normalize  # noqa: F401
@@ -19,9 +17,20 @@ def matmul(a, b, transpose_a=False, transpose_b=False, adjoint_a=False, adjoint_
     a, b = pair(a, b)
     a, b = tensor(a), tensor(b)
     if a.ndim < 2 or b.ndim < 2:
-        raise errors.InvalidArgumentError(None, None, f"matmul: In[0] and In[1] must have at least 2 dimensions, got shapes {a.shape} and {b.shape}\n  hint: tf.linalg.matvec, tf.tensordot")
+        raise errors.InvalidArgumentError(
+            None,
+            None,
+            f"matmul: In[0] and In[1] must have at least 2 dimensions, got shapes {a.shape} and {b.shape}\n  hint: "
+            "tf.linalg.matvec, tf.tensordot",
+        )
     if output_type is not None:
-        return ops.matmul(a, b, transpose_x=bool(transpose_a or adjoint_a), transpose_y=bool(transpose_b or adjoint_b), dtype=as_dtype(output_type))
+        return ops.matmul(
+            a,
+            b,
+            transpose_x=bool(transpose_a or adjoint_a),
+            transpose_y=bool(transpose_b or adjoint_b),
+            dtype=as_dtype(output_type),
+        )
     return strict.matmul(a, b, transpose_x=bool(transpose_a or adjoint_a), transpose_y=bool(transpose_b or adjoint_b))
 
 
@@ -268,7 +277,9 @@ def logm(input, name=None):
 def cross(a, b, name=None):
     a, b = pair(a, b)
     a, b = tensor(a), tensor(b)
-    return ops.roll(a, shift=[-1], axis=[-1]) * ops.roll(b, shift=[-2], axis=[-1]) - ops.roll(a, shift=[-2], axis=[-1]) * ops.roll(b, shift=[-1], axis=[-1])
+    return ops.roll(
+        a, shift=[-1], axis=[-1]
+    ) * ops.roll(b, shift=[-2], axis=[-1]) - ops.roll(a, shift=[-2], axis=[-1]) * ops.roll(b, shift=[-1], axis=[-1])
 
 
 @api
@@ -316,14 +327,16 @@ def normalize(tensor_, ord="euclidean", axis=None, name=None):
 normalize = _renamed(normalize, tensor="tensor_")
 
 
-# --- diagonals ---------------------------------------------------------------------------------------------------------------------------
+# --- diagonals ------------------------------------------------------------------------------------------------------------------
 
 
 def _span(k):
     k = ints(k)
     low, high = (k[0], k[0]) if len(k) == 1 else (k[0], k[1])
     if low > high:
-        raise errors.InvalidArgumentError(None, None, f"lower_diag_index must not be larger than upper_diag_index: {low} > {high}")
+        raise errors.InvalidArgumentError(
+            None, None, f"lower_diag_index must not be larger than upper_diag_index: {low} > {high}"
+        )
     return low, high
 
 
@@ -349,7 +362,9 @@ def diag(diagonal, name="diag", k=0, num_rows=-1, num_cols=-1, padding_value=0, 
     length = d.shape[-1]
     rows, columns = int(number(num_rows)), int(number(num_cols))
     if rows == -1 and columns == -1:
-        rows = columns = length + max(abs(low) if high < 0 else 0, high if low > 0 else 0, 0) if low == high or high < 0 or low > 0 else length
+        rows = columns = length + max(
+            abs(low) if high < 0 else 0, high if low > 0 else 0, 0
+        ) if low == high or high < 0 or low > 0 else length
         if low == high:
             rows = columns = length + abs(low)
     elif rows == -1:
@@ -424,7 +439,7 @@ def band_part(input, num_lower, num_upper, name=None):
     return ops.tril(made, k=upper) if upper >= 0 else made
 
 
-# --- bands -------------------------------------------------------------------------------------------------------------------------------
+# --- bands ----------------------------------------------------------------------------------------------------------------------
 
 
 def _tridiagonal(diagonals, diagonals_format):
@@ -502,6 +517,3 @@ def __getattr__(name):
         if hasattr(_linear_operators, name):
             return getattr(_linear_operators, name)
     raise AttributeError(f"tf.linalg has no '{name}': see docs/coverage.md")
-
-
-__all__ = ["Composite", "transpose", "_core"]

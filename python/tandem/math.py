@@ -3,10 +3,8 @@ import builtins
 
 import numpy as np
 
-from tandem import _core
-from tandem import _dtypes as dtypes
 from tandem import errors
-from tandem._arrays import _full_like, cast, concat, constant, expand_dims, reshape, where
+from tandem._arrays import _full_like, cast, expand_dims, reshape, where
 from tandem._dtypes import as_dtype
 from tandem._face import Composite, Tensor, any_tensor, api, axes, axis_in, convert, float_tensor, ints, number, ops, pair, strict, tensor
 from tandem._gather import searchsorted, top_k  # noqa: F401
@@ -14,7 +12,7 @@ from tandem._gather import searchsorted, top_k  # noqa: F401
 int32, int64, float32 = as_dtype("int32"), as_dtype("int64"), as_dtype("float32")
 
 
-# --- one operand -------------------------------------------------------------------------------------------------------------------------
+# --- one operand ----------------------------------------------------------------------------------------------------------------
 
 
 def _named(function, name, doc):
@@ -110,7 +108,7 @@ def angle(input, name=None):
     return ops.where(ops.less(x, 0), float(np.pi), _full_like(0)(x))
 
 
-# --- two operands ------------------------------------------------------------------------------------------------------------------------
+# --- two operands ---------------------------------------------------------------------------------------------------------------
 
 
 def _binary(name, row=None, floats=False):
@@ -141,7 +139,9 @@ def _binary(name, row=None, floats=False):
 add, subtract, multiply = _binary("add"), _binary("subtract"), _binary("multiply")
 maximum, minimum = _binary("maximum"), _binary("minimum")
 floordiv, floormod, truncatediv, truncatemod = (
-    _binary("floordiv", "floor_divide"), _binary("floormod", "remainder"), _binary("truncatediv", "truncate_divide"), _binary("truncatemod", "fmod"),
+    _binary("floordiv", "floor_divide"), _binary("floormod", "remainder"), _binary(
+        "truncatediv", "truncate_divide"
+    ), _binary("truncatemod", "fmod"),
 )  # fmt: skip
 mod = floormod
 _equal, _not_equal = _binary("equal"), _binary("not_equal")
@@ -242,7 +242,7 @@ def lerp(start, end, weight, name=None):
     return start + (end - start) * weight
 
 
-# --- limits ------------------------------------------------------------------------------------------------------------------------------
+# --- limits ---------------------------------------------------------------------------------------------------------------------
 
 
 @api
@@ -252,10 +252,16 @@ def clip_by_value(t, clip_value_min, clip_value_max, name=None):
     if isinstance(t, IndexedSlices):
         return IndexedSlices(clip_by_value(t.values, clip_value_min, clip_value_max), t.indices, t.dense_shape)
     t = tensor(t)
-    low, high = [tensor(v, t.dtype) if not isinstance(v, (np.ndarray, np.generic)) else convert(v, t.dtype) for v in (clip_value_min, clip_value_max)]
+    low, high = [
+        tensor(v, t.dtype) if not isinstance(v, (np.ndarray, np.generic)) else convert(v, t.dtype) for v in (
+            clip_value_min, clip_value_max
+        )
+    ]
     made = strict.maximum(strict.minimum(t, high), low)
     if made.shape != t.shape:
-        raise errors.InvalidArgumentError(None, None, f"clip_by_value: limits of shapes {low.shape} and {high.shape} do not fit the tensor's {t.shape}")
+        raise errors.InvalidArgumentError(
+            None, None, f"clip_by_value: limits of shapes {low.shape} and {high.shape} do not fit the tensor's {t.shape}"
+        )
     return made
 
 
@@ -310,7 +316,7 @@ def clip_by_global_norm(t_list, clip_norm, use_norm=None, name=None):
     return [scaled(t) for t in t_list], norm
 
 
-# --- reductions --------------------------------------------------------------------------------------------------------------------------
+# --- reductions -----------------------------------------------------------------------------------------------------------------
 
 
 def _reduction(name, row, kinds=None):
@@ -420,7 +426,7 @@ def cumulative_logsumexp(x, axis=0, exclusive=False, reverse=False, name=None):
     return ops.flip(made, axis=[axis]) if reverse else made
 
 
-# --- the rest ----------------------------------------------------------------------------------------------------------------------------
+# --- the rest -------------------------------------------------------------------------------------------------------------------
 
 
 @api
@@ -517,13 +523,17 @@ def confusion_matrix(labels, predictions, num_classes=None, weights=None, dtype=
     return ops.scatter(base, ops.stack([labels, predictions], axis=1), values, mode="add")
 
 
-def approx_max_k(operand, k, reduction_dimension=-1, recall_target=0.95, reduction_input_size_override=-1, aggregate_to_topk=True, name=None):
+def approx_max_k(
+    operand, k, reduction_dimension=-1, recall_target=0.95, reduction_input_size_override=-1, aggregate_to_topk=True, name=None
+):
     x = tensor(operand)
     values, at = ops.top_k(ops.moveaxis(x, source=[reduction_dimension], destination=[-1]), k=k)
     return tuple(ops.moveaxis(t, source=[-1], destination=[reduction_dimension]) for t in (values, at))
 
 
-def approx_min_k(operand, k, reduction_dimension=-1, recall_target=0.95, reduction_input_size_override=-1, aggregate_to_topk=True, name=None):
+def approx_min_k(
+    operand, k, reduction_dimension=-1, recall_target=0.95, reduction_input_size_override=-1, aggregate_to_topk=True, name=None
+):
     values, at = approx_max_k(ops.negative(tensor(operand)), k, reduction_dimension)
     return ops.negative(values), at
 

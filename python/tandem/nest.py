@@ -107,12 +107,16 @@ def pack_sequence_as(structure, flat_sequence, expand_composites=False):
     flat = list(flat_sequence)
     if not is_nested(structure) and not (expand_composites and _parts(structure) is not None):
         if len(flat) != 1:
-            raise ValueError(f"The target structure is of type `{type(structure)}`\n  {structure}\nHowever the input is a sequence ({type(flat_sequence)}) of length {len(flat)}.")
+            raise ValueError(
+                f"The target structure is of type `{type(structure)}`\n  {structure}\nHowever the input is a sequence "
+                f"({type(flat_sequence)}) of length {len(flat)}."
+            )
         return flat[0]
     wanted = len(flatten(structure, expand_composites))
     if wanted != len(flat):
         raise ValueError(
-            f"Could not pack sequence. Structure had {wanted} atoms, but flat_sequence had {len(flat)} items.  Structure: {structure}, flat_sequence: {flat_sequence}."
+            f"Could not pack sequence. Structure had {wanted} atoms, but flat_sequence had {len(flat)} items.  Structure: "
+            f"{structure}, flat_sequence: {flat_sequence}."
         )
     source = iter(flat)
 
@@ -131,8 +135,10 @@ def assert_same_structure(nest1, nest2, check_types=True, expand_composites=Fals
 
     def differ(a, b, why):
         raise why(
-            f"The two structures don't have the same nested structure.\n\nFirst structure: type={type(nest1).__name__} str={nest1}\n\n"
-            f"Second structure: type={type(nest2).__name__} str={nest2}\n\nMore specifically: {type(a).__name__} {a} and {type(b).__name__} {b} differ.\n"
+            f"The two structures don't have the same nested structure.\n\nFirst structure: type={type(nest1).__name__} "
+            f"str={nest1}\n\n"
+            f"Second structure: type={type(nest2).__name__} str={nest2}\n\nMore specifically: {type(a).__name__} {a} and "
+            f"{type(b).__name__} {b} differ.\n"
             f"Entire first structure:\n{_dots(nest1)}\nEntire second structure:\n{_dots(nest2)}"
         )
 

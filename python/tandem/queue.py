@@ -20,7 +20,9 @@ class QueueBase:
         many = isinstance(dtypes, (list, tuple))
         self._dtypes = [as_dtype(d) for d in (dtypes if many else [dtypes])]
         if shapes is not None:
-            shapes = shapes if isinstance(shapes, list) or (isinstance(shapes, tuple) and not isinstance(shapes, TensorShape) and shapes and not isinstance(shapes[0], int)) else [shapes]
+            shapes = shapes if isinstance(shapes, list) or (
+                isinstance(shapes, tuple) and not isinstance(shapes, TensorShape) and shapes and not isinstance(shapes[0], int)
+            ) else [shapes]
         self._shapes = [TensorShape(None) if shapes is None else TensorShape(s) for s in (shapes or [None] * len(self._dtypes))]
         self._names = [names] if isinstance(names, str) else names
         self._name, self._capacity, self._items, self._closed = name, capacity, [], False
@@ -77,7 +79,9 @@ class QueueBase:
         with self._changed:
             self._changed.wait_for(lambda: self._closed or self._ready())
             if not self._items:
-                raise errors.OutOfRangeError(None, None, f"FIFOQueue '{self._name}' is closed and has insufficient elements (requested 1, current size 0)")
+                raise errors.OutOfRangeError(
+                    None, None, f"FIFOQueue '{self._name}' is closed and has insufficient elements (requested 1, current size 0)"
+                )
             parts = self._take()
             self._changed.notify_all()
         return self._result(parts)
@@ -87,7 +91,12 @@ class QueueBase:
         with self._changed:
             self._changed.wait_for(lambda: self._closed or len(self._items) >= n)
             if len(self._items) < n and (not at_most or not self._items):
-                raise errors.OutOfRangeError(None, None, f"queue '{self._name}' is closed and has insufficient elements (requested {n}, current size {len(self._items)})")
+                raise errors.OutOfRangeError(
+                    None,
+                    None,
+                    f"queue '{self._name}' is closed and has insufficient elements (requested {n}, current size "
+                    f"{len(self._items)})",
+                )
             rows = [self._take() for _ in range(min(n, len(self._items)))]
             self._changed.notify_all()
         return self._result([self._joined(c) for c in zip(*rows)])
@@ -152,7 +161,17 @@ class PriorityQueue(QueueBase):
 
 
 class RandomShuffleQueue(QueueBase):
-    def __init__(self, capacity, min_after_dequeue, dtypes, shapes=None, names=None, seed=None, shared_name=None, name="random_shuffle_queue"):
+    def __init__(
+        self,
+        capacity,
+        min_after_dequeue,
+        dtypes,
+        shapes=None,
+        names=None,
+        seed=None,
+        shared_name=None,
+        name="random_shuffle_queue",
+    ):
         super().__init__(dtypes, shapes, names, name, None if capacity < 0 else capacity)
         self._min, self._random = min_after_dequeue, _python_random.Random(seed)
 

@@ -75,11 +75,15 @@ def range(starts, limits=None, deltas=1, dtype=None, name=None, row_splits_dtype
     if limits is None:
         starts, limits = 0, starts
     starts, limits, deltas = any_tensor(starts), any_tensor(limits), any_tensor(deltas)
-    kind = as_dtype(dtype) if dtype is not None else max((starts.dtype, limits.dtype, deltas.dtype), key=lambda t: (t.is_floating, t.size))
+    kind = as_dtype(dtype) if dtype is not None else max(
+        (starts.dtype, limits.dtype, deltas.dtype), key=lambda t: (t.is_floating, t.size)
+    )
     a, b, d = np.broadcast_arrays(np.atleast_1d(starts.numpy()), np.atleast_1d(limits.numpy()), np.atleast_1d(deltas.numpy()))
     rows = [np.arange(x, y, z).astype(kind.as_numpy_dtype) for x, y, z in zip(a, b, d)]
     values = np.concatenate(rows) if rows else np.zeros(0, kind.as_numpy_dtype)
-    return RaggedTensor.from_row_lengths(convert(values), convert(np.array([len(r) for r in rows], as_dtype(row_splits_dtype).as_numpy_dtype)))
+    return RaggedTensor.from_row_lengths(
+        convert(values), convert(np.array([len(r) for r in rows], as_dtype(row_splits_dtype).as_numpy_dtype))
+    )
 
 
 def boolean_mask(data, mask, name=None):
@@ -109,7 +113,10 @@ def map_flat_values(op, *args, **kwargs):
     made = op(*[flat(a) for a in args], **{k: flat(v) for k, v in kwargs.items()})
     made = any_tensor(made)
     if made.shape[0] != found[0].flat_values.shape[0]:
-        raise ValueError("tf.ragged.map_flat_values requires that the output of `op` have the same outer-dimension size as flat_values of any ragged inputs.")
+        raise ValueError(
+            "tf.ragged.map_flat_values requires that the output of `op` have the same outer-dimension size as flat_values of "
+            "any ragged inputs."
+        )
     return found[0].with_flat_values(made)
 
 
@@ -123,7 +130,9 @@ def segment_ids_to_row_splits(segment_ids, num_segments=None, out_type=None, nam
     ids = any_tensor(segment_ids)
     array = ids.numpy()
     count = (int(array[-1]) + 1 if len(array) else 0) if num_segments is None else int(number(num_segments))
-    kind = (np.int64 if not hasattr(segment_ids, "dtype") else array.dtype) if out_type is None else as_dtype(out_type).as_numpy_dtype
+    kind = (
+        np.int64 if not hasattr(segment_ids, "dtype") else array.dtype
+    ) if out_type is None else as_dtype(out_type).as_numpy_dtype
     return convert(np.concatenate([[0], np.cumsum(np.bincount(array, minlength=count)[:count])]).astype(kind))
 
 
@@ -131,14 +140,18 @@ def stack_dynamic_partitions(data, partitions, num_partitions, name=None):
     from tandem._ragged import _merged, _pick
 
     data = data if isinstance(data, RaggedTensor) else any_tensor(data)
-    parts, count = any_tensor(partitions).numpy() if not isinstance(partitions, RaggedTensor) else partitions.flat_values.numpy(), int(number(num_partitions))
+    parts, count = any_tensor(partitions).numpy() if not isinstance(
+        partitions, RaggedTensor
+    ) else partitions.flat_values.numpy(), int(number(num_partitions))
     if isinstance(partitions, RaggedTensor):
         data = data.flat_values
     elif parts.ndim > 1:
         data = _merged(data, 0, parts.ndim - 1)
     flat = parts.reshape(-1)
     order = np.argsort(flat, kind="stable")
-    return RaggedTensor.from_row_lengths(_pick(data, order.astype(np.int64)), convert(np.bincount(flat, minlength=count).astype(np.int64)))
+    return RaggedTensor.from_row_lengths(
+        _pick(data, order.astype(np.int64)), convert(np.bincount(flat, minlength=count).astype(np.int64))
+    )
 
 
 def cross(inputs, name=None):

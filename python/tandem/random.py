@@ -4,7 +4,6 @@ import enum
 import numpy as np
 
 from tandem import _core
-from tandem import _dtypes as dtypes
 from tandem import errors
 from tandem._arrays import cast, reshape
 from tandem._dtypes import as_dtype
@@ -18,7 +17,7 @@ class Algorithm(enum.Enum):
     PHILOX, THREEFRY, AUTO_SELECT = 1, 2, 3
 
 
-# --- keys: two words, a seed and a place in its stream -----------------------------------------------------------------------------------
+# --- keys: two words, a seed and a place in its stream --------------------------------------------------------------------------
 
 
 def _words(*parts):
@@ -80,7 +79,7 @@ def _stateless_key(seed):
     return ops.fold_in(ops.multiply(low, convert(np.array([0x9E3779B1, 0x85EBCA6B], np.uint32))), low[0])
 
 
-# --- distributions over a key ------------------------------------------------------------------------------------------------------------
+# --- distributions over a key ---------------------------------------------------------------------------------------------------
 
 
 def _floating(dtype):
@@ -119,7 +118,9 @@ def _uniform(key, shape, minval, maxval, dtype):
             raise errors.InvalidArgumentError(None, None, f"Need minval < maxval, got {minval} >= {maxval}")
         return ops.random_int(key, low, high, shape=_extents(shape), dtype=dtype)
     made = ops.random_uniform(key, None, None, shape=_extents(shape), dtype=_floating(dtype))
-    if maxval is None and isinstance(minval, (int, float)) and minval == 0 or (minval == 0 and maxval == 1 if isinstance(maxval, (int, float)) and isinstance(minval, (int, float)) else False):
+    if maxval is None and isinstance(minval, (int, float)) and minval == 0 or (
+        minval == 0 and maxval == 1 if isinstance(maxval, (int, float)) and isinstance(minval, (int, float)) else False
+    ):
         return made
     low, high = _parameter(0 if minval is None else minval, dtype), _parameter(1 if maxval is None else maxval, dtype)
     return ops.add(ops.multiply(made, ops.subtract(high, low)), low)
@@ -176,7 +177,7 @@ def _shuffled(key, value):
     return ops.shuffle(key, value, axis=0) if value.ndim else value
 
 
-# --- with the global generator -----------------------------------------------------------------------------------------------------------
+# --- with the global generator --------------------------------------------------------------------------------------------------
 
 
 def normal(shape, mean=0.0, stddev=1.0, dtype=float32, seed=None, name=None):
@@ -219,7 +220,7 @@ def shuffle(value, seed=None, name=None):
     return _shuffled(_next_key(seed), value)
 
 
-# --- of a seed alone ---------------------------------------------------------------------------------------------------------------------
+# --- of a seed alone ------------------------------------------------------------------------------------------------------------
 
 
 def stateless_normal(shape, seed, mean=0.0, stddev=1.0, dtype=float32, name=None, alg="auto_select"):
@@ -280,7 +281,9 @@ def stateless_shuffle(value, seed, alg="auto_select", name=None):
 
 def index_shuffle(index, seed, max_index):
     """Where an index goes in a shuffle of 0..max_index."""
-    order = ops.shuffle(_stateless_key(cast(tensor(seed)[:2], int64)), ops.iota(shape=[int(number(max_index)) + 1], dtype="int32"), axis=0)
+    order = ops.shuffle(
+        _stateless_key(cast(tensor(seed)[:2], int64)), ops.iota(shape=[int(number(max_index)) + 1], dtype="int32"), axis=0
+    )
     index = tensor(index)
     return cast(ops.take(order, index, axis=0), index.dtype)
 
@@ -289,7 +292,7 @@ def random_index_shuffle(index, seed, max_index, rounds=4, name=None):
     return index_shuffle(index, seed, max_index)
 
 
-# --- generators --------------------------------------------------------------------------------------------------------------------------
+# --- generators -----------------------------------------------------------------------------------------------------------------
 
 
 def create_rng_state(seed, alg):
@@ -404,7 +407,7 @@ def set_global_generator(generator):
     _generator = generator
 
 
-# --- candidates for losses over many classes ---------------------------------------------------------------------------------------------
+# --- candidates for losses over many classes ------------------------------------------------------------------------------------
 
 
 def _sampler(chances):
@@ -431,7 +434,9 @@ learned_unigram_candidate_sampler = _sampler(lambda n: np.full(n, 1 / n))
 
 def all_candidate_sampler(true_classes, num_true, num_sampled, unique, seed=None, name=None):
     true, count = tensor(true_classes), int(number(num_sampled))
-    return convert(np.arange(count, dtype=np.int64)), convert(np.ones(true.shape, np.float32)), convert(np.ones(count, np.float32))
+    return convert(
+        np.arange(count, dtype=np.int64)
+    ), convert(np.ones(true.shape, np.float32)), convert(np.ones(count, np.float32))
 
 
 def fixed_unigram_candidate_sampler(true_classes, num_true, num_sampled, unique, range_max, vocab_file="", distortion=1.0, num_reserved_ids=0, num_shards=1, shard=0,
@@ -449,10 +454,8 @@ class experimental:
     """Names that are in tf.random too."""
 
     Algorithm, Generator = Algorithm, Generator
-    create_rng_state, get_global_generator, set_global_generator = staticmethod(create_rng_state), staticmethod(get_global_generator), staticmethod(set_global_generator)
+    create_rng_state, get_global_generator, set_global_generator = staticmethod(create_rng_state), staticmethod(
+        get_global_generator
+    ), staticmethod(set_global_generator)
     index_shuffle, stateless_fold_in, stateless_split = staticmethod(index_shuffle), staticmethod(fold_in), staticmethod(split)
     stateless_shuffle = staticmethod(stateless_shuffle)
-
-
-random_shuffle, random_crop = shuffle, None
-del random_crop, random_shuffle, dtypes

@@ -5,10 +5,9 @@ import math as _pymath
 import numpy as np
 
 from tandem import _dtypes as dtypes
-from tandem._arrays import cast, expand_dims, pad, reshape
+from tandem._arrays import expand_dims, pad, reshape
 from tandem._complex import ComplexTensor
 from tandem._convert import convert
-from tandem._dtypes import as_dtype
 from tandem._face import api, any_tensor, axis_in, float_tensor, ints, number, ops, tensor
 
 
@@ -145,7 +144,7 @@ def ifftshift(x, axes=None, name=None):
     return ops.roll(x, shift=[-(x.shape[a] // 2) for a in axes_], axis=[a % x.ndim for a in axes_])
 
 
-# --- windows -----------------------------------------------------------------------------------------------------------------------------
+# --- windows --------------------------------------------------------------------------------------------------------------------
 
 
 def _raised_cosine(length, periodic, dtype, a, b):
@@ -181,7 +180,7 @@ def vorbis_window(window_length, dtype=dtypes.float32, name=None):
     return convert(np.sin(np.pi / 2 * np.sin(np.pi / n * (np.arange(n) + 0.5)) ** 2), dtype)
 
 
-# --- frames ------------------------------------------------------------------------------------------------------------------------------
+# --- frames ---------------------------------------------------------------------------------------------------------------------
 
 
 @api
@@ -260,13 +259,15 @@ def inverse_mdct(mdcts, window_fn=vorbis_window, norm=None, name=None):
     x = float_tensor(mdcts, "inverse_mdct")
     half = x.shape[-1]
     n, k = np.arange(2 * half), np.arange(half)
-    basis = np.cos(np.pi / half * (n[None] + 0.5 + half / 2) * (k[:, None] + 0.5)) * (np.sqrt(2 / half) if norm == "ortho" else 1 / half)
+    basis = np.cos(
+        np.pi / half * (n[None] + 0.5 + half / 2) * (k[:, None] + 0.5)
+    ) * (np.sqrt(2 / half) if norm == "ortho" else 1 / half)
     frames = ops.matmul(x, convert(basis, x.dtype))
     window = window_fn(2 * half, dtype=x.dtype) if window_fn is not None else convert(np.full(2 * half, 1 / np.sqrt(2)), x.dtype)
     return overlap_and_add(frames * window, half)
 
 
-# --- cosine transforms: a product with the basis, since lengths are known ----------------------------------------------------------------
+# --- cosine transforms: a product with the basis, since lengths are known -------------------------------------------------------
 
 
 @functools.lru_cache(64)
@@ -300,21 +301,31 @@ def dct(input, type=2, n=None, axis=-1, norm=None, name=None):
     x = float_tensor(input, "dct")
     if n is not None:
         x = _fitted(x, -1, int(n))
-    return ops.matmul(x if x.ndim > 1 else expand_dims(x, 0), convert(_dct_basis(type, x.shape[-1], norm == "ortho"), x.dtype))[() if x.ndim > 1 else 0]
+    return ops.matmul(
+        x if x.ndim > 1 else expand_dims(x, 0), convert(_dct_basis(type, x.shape[-1], norm == "ortho"), x.dtype)
+    )[() if x.ndim > 1 else 0]
 
 
 def idct(input, type=2, n=None, axis=-1, norm=None, name=None):
     return dct(input, {1: 1, 2: 3, 3: 2, 4: 4}[type], n, axis, norm)
 
 
-# --- speech ------------------------------------------------------------------------------------------------------------------------------
+# --- speech ---------------------------------------------------------------------------------------------------------------------
 
 
 def _mel(hertz):
     return 1127.0 * np.log1p(np.asarray(hertz, np.float64) / 700.0)
 
 
-def linear_to_mel_weight_matrix(num_mel_bins=20, num_spectrogram_bins=129, sample_rate=8000, lower_edge_hertz=125.0, upper_edge_hertz=3800.0, dtype=dtypes.float32, name=None):
+def linear_to_mel_weight_matrix(
+    num_mel_bins=20,
+    num_spectrogram_bins=129,
+    sample_rate=8000,
+    lower_edge_hertz=125.0,
+    upper_edge_hertz=3800.0,
+    dtype=dtypes.float32,
+    name=None,
+):
     bins, rate = int(number(num_spectrogram_bins)), float(number(sample_rate))
     if num_mel_bins <= 0 or lower_edge_hertz < 0 or lower_edge_hertz >= upper_edge_hertz or upper_edge_hertz > rate / 2:
         raise ValueError(f"num_mel_bins must be positive and 0 <= lower_edge_hertz < upper_edge_hertz <= {rate / 2}")
@@ -328,6 +339,3 @@ def linear_to_mel_weight_matrix(num_mel_bins=20, num_spectrogram_bins=129, sampl
 def mfccs_from_log_mel_spectrograms(log_mel_spectrograms, name=None):
     x = float_tensor(log_mel_spectrograms, "mfccs")
     return dct(x) * float(1 / np.sqrt(2.0 * x.shape[-1]))
-
-
-__all__ = ["as_dtype", "cast"]

@@ -5,7 +5,6 @@ import numpy as np
 
 from tandem import errors
 from tandem._convert import convert
-from tandem._dtypes import as_dtype
 from tandem._face import CoreVariable, Tensor, any_tensor, ints, number, ops, tensor
 from tandem._sparse import SparseTensor
 
@@ -45,7 +44,11 @@ def to_dense(sp_input, default_value=None, validate_indices=True, name=None):
         order = [tuple(r) for r in at]
         for a, b in zip(order, order[1:]):
             if a >= b:
-                raise errors.InvalidArgumentError(None, None, f"indices {list(b)} is out of order or repeated" if a != b else f"indices[1] = {list(b)} is repeated")
+                raise errors.InvalidArgumentError(
+                    None,
+                    None,
+                    f"indices {list(b)} is out of order or repeated" if a != b else f"indices[1] = {list(b)} is repeated",
+                )
     if default_value is None:
         default_value = b"" if values.dtype.name == "string" else False if values.dtype.is_bool else 0
     base = _arrays.fill(shape, any_tensor(default_value, values.dtype))
@@ -203,7 +206,7 @@ def map_values(op, *args, **kwargs):
     return found[0].with_values(op(*[flat(a) for a in args], **{k: flat(v) for k, v in kwargs.items()}))
 
 
-# --- arithmetic --------------------------------------------------------------------------------------------------------------------------
+# --- arithmetic -----------------------------------------------------------------------------------------------------------------
 
 
 def _merged(a, b):
@@ -218,7 +221,9 @@ def _merged(a, b):
     for i, place in enumerate(map(tuple, pb)):
         table.setdefault(place, [-1, -1])[1] = i
     places = sorted(table)
-    return np.array(places, np.int64).reshape(-1, len(shape)), np.array([table[p] for p in places], np.int64).reshape(-1, 2), shape
+    return np.array(places, np.int64).reshape(-1, len(shape)), np.array(
+        [table[p] for p in places], np.int64
+    ).reshape(-1, 2), shape
 
 
 def _both(a, b):
@@ -287,7 +292,9 @@ def _reduced(sp_input, axis, keepdims, sparse_result, how):
     found, group = np.unique(flat, return_inverse=True)
     from tandem import _arrays, _segments
 
-    some = getattr(_segments, f"unsorted_segment_{how}")(values, convert(group.astype(np.int32)), max(len(found), 1)) if len(at) else values
+    some = getattr(_segments, f"unsorted_segment_{how}")(
+        values, convert(group.astype(np.int32)), max(len(found), 1)
+    ) if len(at) else values
     final = [1 if i in every else n for i, n in enumerate(shape)] if keepdims else sizes
     if sparse_result:
         places = np.stack(np.unravel_index(found, final), axis=-1) if final else np.zeros((len(found), 0), np.int64)
@@ -336,7 +343,9 @@ def bincount(values, weights=None, axis=0, minlength=None, maxlength=None, binar
     if isinstance(values, SparseTensor):
         rows = [[] for _ in range(int(values.dense_shape.numpy()[0]))]
         shares = [[] for _ in rows]
-        given = None if weights is None else (weights.values if isinstance(weights, SparseTensor) else any_tensor(weights)).numpy()
+        given = None if weights is None else (
+            weights.values if isinstance(weights, SparseTensor) else any_tensor(weights)
+        ).numpy()
         for i, (place, value) in enumerate(zip(values.indices.numpy(), values.values.numpy())):
             rows[place[0]].append(value)
             shares[place[0]].append(1 if given is None else given[i])
@@ -364,9 +373,17 @@ def bincount(values, weights=None, axis=0, minlength=None, maxlength=None, binar
             counts.append(table[v])
             largest = max(largest, v + 1)
     width = max(largest, int(number(minlength or 0)))
-    width = width if maxlength is None else min(max(width, 0), int(number(maxlength))) if minlength is None else max(width, int(number(minlength)))
-    kind = np.int64 if weights is None else (weights.dtype if hasattr(weights, "dtype") and not isinstance(weights, np.ndarray) else any_tensor(weights).dtype).as_numpy_dtype
-    return SparseTensor(np.array(places, np.int64).reshape(-1, 1 if single else 2), convert(np.array(counts, kind)), [width] if single else [len(rows), width])
+    width = width if maxlength is None else min(
+        max(width, 0), int(number(maxlength))
+    ) if minlength is None else max(width, int(number(minlength)))
+    kind = np.int64 if weights is None else (
+        weights.dtype if hasattr(weights, "dtype") and not isinstance(weights, np.ndarray) else any_tensor(weights).dtype
+    ).as_numpy_dtype
+    return SparseTensor(
+        np.array(places, np.int64).reshape(-1, 1 if single else 2),
+        convert(np.array(counts, kind)),
+        [width] if single else [len(rows), width],
+    )
 
 
 def sampled_addmm(indices, values, dense_shape, mat1, mat2, beta=1.0, alpha=1.0, output_type="float32"):
@@ -389,15 +406,20 @@ def cross(inputs, name=None, separator=None):
             for place, v in zip(at, values.numpy()):
                 found[place[0]].append(v if isinstance(v, bytes) else str(v).encode())
         else:
-            found = [[v if isinstance(v, bytes) else str(v).encode() for v in row] for row in np.asarray(any_tensor(x).numpy()).tolist()]
+            found = [
+                [
+                    v if isinstance(v, bytes) else str(v).encode() for v in row
+                ] for row in np.asarray(any_tensor(x).numpy()).tolist()
+            ]
         rows = [[f] for f in found] if rows is None else [r + [f] for r, f in zip(rows, found)]
     made = [[joint.join(c) for c in itertools.product(*r)] for r in rows]
     places = [[i, j] for i, r in enumerate(made) for j in range(len(r))]
-    return SparseTensor(np.array(places, np.int64).reshape(-1, 2), any_tensor([w for r in made for w in r], "string"), [len(made), max(map(len, made), default=0)])
+    return SparseTensor(
+        np.array(places, np.int64).reshape(-1, 2),
+        any_tensor([w for r in made for w in r], "string"),
+        [len(made), max(map(len, made), default=0)],
+    )
 
 
 def cross_hashed(inputs, num_buckets=0, hash_key=None, name=None):
     raise NotImplementedError("tf.sparse.cross_hashed")
-
-
-__all__ = ["SparseTensor", "as_dtype"]

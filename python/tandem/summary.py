@@ -69,7 +69,15 @@ class _NoWriter(SummaryWriter):
         self._open = False
 
 
-def create_file_writer(logdir, max_queue=None, flush_millis=None, filename_suffix=None, name=None, experimental_trackable=False, experimental_mesh=None):
+def create_file_writer(
+    logdir,
+    max_queue=None,
+    flush_millis=None,
+    filename_suffix=None,
+    name=None,
+    experimental_trackable=False,
+    experimental_mesh=None,
+):
     return SummaryWriter(os.fspath(logdir) if not hasattr(logdir, "numpy") else logdir.numpy().decode(), filename_suffix or ".v2")
 
 
@@ -100,7 +108,9 @@ def record_if(condition):
 def _step(step):
     step = _state().step if step is None else step
     if step is None:
-        raise ValueError("No step set. Please specify one either through the `step` argument or through tf.summary.experimental.set_step()")
+        raise ValueError(
+            "No step set. Please specify one either through the `step` argument or through tf.summary.experimental.set_step()"
+        )
     return int(step.numpy() if hasattr(step, "numpy") else step)
 
 
@@ -142,13 +152,12 @@ def scalar(name, data, step=None, description=None):
 
 
 def histogram(name, data, step=None, buckets=None, description=None):
-    from tensorboard.plugins.histogram import metadata, summary_v2
+    from tensorboard.plugins.histogram import summary_v2
 
     if not _is_on():
         return convert(False)
     pb = summary_v2.histogram_pb(name, np.asarray(any_tensor(data).numpy()), buckets, description)
     pb.value[0].tag = _tagged(name)
-    del metadata
     return _write(pb, step)
 
 
@@ -158,7 +167,9 @@ def text(name, data, step=None, description=None):
     if not _is_on():
         return convert(False)
     value = any_tensor(data).numpy()
-    pb = summary_v2.text_pb(_tagged(name), value.decode() if isinstance(value, bytes) else np.vectorize(lambda w: w.decode())(value), description)
+    pb = summary_v2.text_pb(
+        _tagged(name), value.decode() if isinstance(value, bytes) else np.vectorize(lambda w: w.decode())(value), description
+    )
     return _write(pb, step)
 
 
@@ -174,7 +185,9 @@ def image(name, data, step=None, max_outputs=3, description=None):
     if array.dtype.kind == "f":
         array = (np.clip(array, 0, 1) * 255.999).astype(np.uint8)
     words = [str(array.shape[2]).encode(), str(array.shape[1]).encode()] + [_png(a) for a in array[:max_outputs]]
-    return write(name, any_tensor(words, "string"), step, metadata.create_summary_metadata(display_name="", description=description))
+    return write(
+        name, any_tensor(words, "string"), step, metadata.create_summary_metadata(display_name="", description=description)
+    )
 
 
 def _png(array):
@@ -189,7 +202,9 @@ def _png(array):
     def chunk(tag, body):
         return struct.pack(">I", len(body)) + tag + body + struct.pack(">I", zlib.crc32(tag + body))
 
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, kind, 0, 0, 0)) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + chunk(
+        b"IHDR", struct.pack(">IIBBBBB", width, height, 8, kind, 0, 0, 0)
+    ) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
 
 
 def audio(name, data, sample_rate, step=None, max_outputs=3, encoding=None, description=None):
@@ -258,5 +273,3 @@ class experimental:
         from tensorboard.compat.proto.summary_pb2 import Summary
 
         return _write(Summary.FromString(any_tensor(tensor).numpy()), step)
-
-

@@ -39,7 +39,9 @@ class TestCase(unittest.TestCase):
             self.assertEqual(sorted(a), sorted(b))
             for k in a:
                 self._each(a[k], b[k], check)
-        elif isinstance(a, (list, tuple)) and any(isinstance(i, (Tensor, np.ndarray, list, tuple, dict)) for i in a) and len(a) == len(b):
+        elif isinstance(a, (list, tuple)) and any(
+            isinstance(i, (Tensor, np.ndarray, list, tuple, dict)) for i in a
+        ) and len(a) == len(b):
             for x, y in zip(a, b):
                 self._each(x, y, check)
         else:
@@ -58,7 +60,9 @@ class TestCase(unittest.TestCase):
     def assertAllCloseAccordingToType(self, a, b, rtol=1e-6, atol=1e-6, float_rtol=1e-6, float_atol=1e-6, half_rtol=1e-3, half_atol=1e-3, bfloat16_rtol=1e-2,
                                       bfloat16_atol=1e-2, msg=None):  # fmt: skip
         kind = str(np.asarray(_array(a)).dtype)
-        rtol, atol = {"float16": (half_rtol, half_atol), "bfloat16": (bfloat16_rtol, bfloat16_atol), "float32": (float_rtol, float_atol)}.get(kind, (rtol, atol))
+        rtol, atol = {
+            "float16": (half_rtol, half_atol), "bfloat16": (bfloat16_rtol, bfloat16_atol), "float32": (float_rtol, float_atol)
+        }.get(kind, (rtol, atol))
         self.assertAllClose(np.asarray(_array(a), np.float64), np.asarray(_array(b), np.float64), rtol, atol, msg)
 
     def assertAllEqual(self, a, b, msg=None):
@@ -85,7 +89,11 @@ class TestCase(unittest.TestCase):
 
     def assertAllInRange(self, target, lower_bound, upper_bound, open_lower_bound=False, open_upper_bound=False):
         x = _array(target)
-        self.assertTrue(np.all(x > lower_bound if open_lower_bound else x >= lower_bound) and np.all(x < upper_bound if open_upper_bound else x <= upper_bound))
+        self.assertTrue(
+            np.all(
+                x > lower_bound if open_lower_bound else x >= lower_bound
+            ) and np.all(x < upper_bound if open_upper_bound else x <= upper_bound)
+        )
 
     def assertAllInSet(self, target, expected_set):
         self.assertTrue(set(np.asarray(_array(target)).reshape(-1).tolist()) <= set(expected_set))
@@ -131,7 +139,9 @@ class TestCase(unittest.TestCase):
 
 def _decoded(x):
     x = np.asarray(x)
-    return np.vectorize(lambda v: v.decode() if isinstance(v, bytes) else v, otypes=[object])(x) if x.dtype.kind in "OS" and x.size else x
+    return np.vectorize(
+        lambda v: v.decode() if isinstance(v, bytes) else v, otypes=[object]
+    )(x) if x.dtype.kind in "OS" and x.size else x
 
 
 class Benchmark:

@@ -7,7 +7,7 @@ import numpy as np
 
 from tandem import _trackable
 from tandem._bundle import Reader, write
-from tandem._protos import (  # noqa: F401
+from tandem._messages import (  # noqa: F401
     BytesList, Example, Feature, FeatureList, FeatureLists, Features, FloatList, Int64List, SequenceExample,
 )  # fmt: skip
 from tandem._variable import Variable
@@ -98,7 +98,10 @@ def _restored(root, prefix):
 
 def _fitting(array, x):
     if tuple(array.shape) != tuple(x.shape):
-        raise ValueError(f"Received incompatible tensor with shape {array.shape} when attempting to restore variable with shape {x.shape} and name {x.name}.")
+        raise ValueError(
+            f"Received incompatible tensor with shape {array.shape} when attempting to restore variable with shape {x.shape} "
+            f"and name {x.name}."
+        )
     return array
 
 
@@ -110,8 +113,13 @@ class Checkpoint:
     def __init__(self, root=None, **kwargs):
         self._root_object = root
         for name, value in sorted(kwargs.items()):
-            if not _trackable.is_trackable(value) and not isinstance(value, (list, tuple, dict)) and not hasattr(value, "__dict__"):
-                raise ValueError(f"`Checkpoint` was expecting {name} to be a trackable object (an object derived from `Trackable`), got {value}.")
+            if not _trackable.is_trackable(value) and not isinstance(
+                value, (list, tuple, dict)
+            ) and not hasattr(value, "__dict__"):
+                raise ValueError(
+                    f"`Checkpoint` was expecting {name} to be a trackable object (an object derived from `Trackable`), got "
+                    f"{value}."
+                )
             setattr(self, name, value)
         self._save_counter = None
 
@@ -136,7 +144,9 @@ class Checkpoint:
 
     def write(self, file_prefix, options=None):
         graph, values = _graph_proto(_Root(self))
-        tensors = {key: (x._saveable_state() if hasattr(x, "_saveable_state") else _trackable.value_of(x)) for key, x in values.items()}
+        tensors = {
+            key: (x._saveable_state() if hasattr(x, "_saveable_state") else _trackable.value_of(x)) for key, x in values.items()
+        }
         word = np.empty((), object)
         word[()] = graph.SerializeToString()
         tensors[_GRAPH] = word
@@ -183,13 +193,17 @@ def _prefix_of(path):
     return path
 
 
-# --- the file "checkpoint" ---------------------------------------------------------------------------------------------------------------
+# --- the file "checkpoint" ------------------------------------------------------------------------------------------------------
 
 
 class CheckpointState:
-    def __init__(self, model_checkpoint_path, all_model_checkpoint_paths, all_model_checkpoint_timestamps=(), last_preserved_timestamp=0.0):
+    def __init__(
+        self, model_checkpoint_path, all_model_checkpoint_paths, all_model_checkpoint_timestamps=(), last_preserved_timestamp=0.0
+    ):
         self.model_checkpoint_path, self.all_model_checkpoint_paths = model_checkpoint_path, list(all_model_checkpoint_paths)
-        self.all_model_checkpoint_timestamps, self.last_preserved_timestamp = list(all_model_checkpoint_timestamps), last_preserved_timestamp
+        self.all_model_checkpoint_timestamps, self.last_preserved_timestamp = list(
+            all_model_checkpoint_timestamps
+        ), last_preserved_timestamp
 
 
 def update_checkpoint_state(folder, path, paths=None, stamps=None, latest_filename=None):
@@ -296,7 +310,7 @@ def _delete(prefix):
             os.remove(os.path.join(folder, f))
 
 
-# --- looking into files ------------------------------------------------------------------------------------------------------------------
+# --- looking into files ---------------------------------------------------------------------------------------------------------
 
 
 def load_checkpoint(ckpt_dir_or_file):
@@ -387,7 +401,9 @@ class CheckpointView:
     def diff(self, obj):
         found = self.match(obj)
         ours = {id(v) for v in found.values()}
-        return found, [n for n in range(len(self._graph.nodes)) if n not in found], [x for x in _trackable.walk(obj)[0] if id(x) not in ours]
+        return found, [
+            n for n in range(len(self._graph.nodes)) if n not in found
+        ], [x for x in _trackable.walk(obj)[0] if id(x) not in ours]
 
 
 class ExponentialMovingAverage:
@@ -405,7 +421,9 @@ class ExponentialMovingAverage:
             decay = min(decay, (1 + n) / (10 + n))
         for v in var_list:
             if v.number not in self._averages:
-                self._averages[v.number] = Variable(v.read() * 0 if self._zero_debias else v.read(), trainable=False, name=f"{v.name.split(':')[0]}/{self._name}")
+                self._averages[v.number] = Variable(
+                    v.read() * 0 if self._zero_debias else v.read(), trainable=False, name=f"{v.name.split(':')[0]}/{self._name}"
+                )
             average = self._averages[v.number]
             average.assign_sub((average.read() - v.read()) * (1.0 - decay))
 

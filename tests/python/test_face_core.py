@@ -39,7 +39,9 @@ def test_types_are_strict():
 
 def test_printing():
     assert repr(tf.constant([1, 2])) == "<tf.Tensor: shape=(2,), dtype=int32, numpy=array([1, 2], dtype=int32)>"
-    assert repr(tf.constant([[1.0], [2.0]])) == "<tf.Tensor: shape=(2, 1), dtype=float32, numpy=\narray([[1.],\n       [2.]], dtype=float32)>"
+    assert repr(
+        tf.constant([[1.0], [2.0]])
+    ) == "<tf.Tensor: shape=(2, 1), dtype=float32, numpy=\narray([[1.],\n       [2.]], dtype=float32)>"
     assert repr(tf.constant("a")) == "<tf.Tensor: shape=(), dtype=string, numpy=b'a'>"
     assert str(tf.constant(3)) == "tf.Tensor(3, shape=(), dtype=int32)"
     assert repr(tf.Variable(1.0, name="w")) == "<tf.Variable 'w:0' shape=() dtype=float32, numpy=1.0>"
@@ -76,7 +78,7 @@ def test_strings_move_like_numbers():
     assert tf.gather(s, [1], axis=1).numpy().tolist() == [[b"b"], [b"d"]]
     assert (s == "b").numpy().tolist() == [[False, True], [False, False]]
     assert tf.shape(s).numpy().tolist() == [2, 2] and isinstance(s, tf.Tensor) and tf.is_tensor(s)
-    with pytest.raises(TypeError):
+    with pytest.raises((TypeError, tf.errors.InvalidArgumentError)):
         tf.exp(s)
 
 

@@ -25,8 +25,12 @@ def test_convolutions_and_pools():
 def test_losses():
     logits, labels = np.array([[1.0, 2.0, 3.0]], np.float32), np.array([2])
     p = np.exp(logits) / np.exp(logits).sum()
-    np.testing.assert_allclose(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits).numpy(), [-np.log(p[0, 2])], rtol=1e-5)
-    np.testing.assert_allclose(tf.nn.softmax_cross_entropy_with_logits([[0.0, 0.5, 0.5]], logits).numpy(), [-(np.log(p[0, 1:]) * 0.5).sum()], rtol=1e-5)
+    np.testing.assert_allclose(
+        tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits).numpy(), [-np.log(p[0, 2])], rtol=1e-5
+    )
+    np.testing.assert_allclose(
+        tf.nn.softmax_cross_entropy_with_logits([[0.0, 0.5, 0.5]], logits).numpy(), [-(np.log(p[0, 1:]) * 0.5).sum()], rtol=1e-5
+    )
 
 
 def test_ctc_loss_sums_all_alignments():
@@ -39,7 +43,11 @@ def test_ctc_loss_sums_all_alignments():
     def collapse(path):
         return [c for i, c in enumerate(path) if c != 0 and (i == 0 or c != path[i - 1])]
 
-    total = sum(np.prod([p[t, c] for t, c in enumerate(path)]) for path in itertools.product(range(3), repeat=4) if collapse(path) == [1, 2])
+    total = sum(
+        np.prod(
+            [p[t, c] for t, c in enumerate(path)]
+        ) for path in itertools.product(range(3), repeat=4) if collapse(path) == [1, 2]
+    )
     loss = tf.nn.ctc_loss(np.array([[1, 2]]), logits, [2], [4], blank_index=0)
     np.testing.assert_allclose(loss.numpy(), [-np.log(total)], rtol=1e-5)
 

@@ -71,7 +71,9 @@ def _structure_key(x):
 class Function:
     """What @tf.function makes."""
 
-    def __init__(self, python_function, input_signature=None, autograph=True, jit_compile=None, reduce_retracing=False, name=None):
+    def __init__(
+        self, python_function, input_signature=None, autograph=True, jit_compile=None, reduce_retracing=False, name=None
+    ):
         self._python_function = python_function
         self._autograph, self._jit_compile, self._reduce_retracing = autograph, jit_compile, reduce_retracing
         self._name = name or getattr(python_function, "__name__", type(python_function).__name__)
@@ -91,7 +93,9 @@ class Function:
     def _check_signature(self):
         for spec in nest.flatten(self._input_signature):
             if not isinstance(spec, TypeSpec):
-                raise TypeError(f"input_signature must be a possibly nested sequence of TensorSpec objects, got {self._input_signature}")
+                raise TypeError(
+                    f"input_signature must be a possibly nested sequence of TensorSpec objects, got {self._input_signature}"
+                )
 
     # --- calling
 
@@ -155,7 +159,10 @@ class Function:
             args, kwargs = self._canonical(args, kwargs)
         with ag.status(self._autograph):
             result = self._converted()(*args, **kwargs)
-        return nest.map_structure(lambda x: any_tensor(x) if isinstance(x, (CoreVariable, int, float, np.ndarray)) and not isinstance(x, bool) else x, result)
+        return nest.map_structure(
+            lambda x: any_tensor(x) if isinstance(x, (CoreVariable, int, float, np.ndarray)) and not isinstance(x, bool) else x,
+            result,
+        )
 
     def _converted(self):
         if not self._autograph:
@@ -189,9 +196,16 @@ class Function:
         fitted = list(args[:skip])
         for value, spec in zip(args[skip:], signature):
             try:
-                fitted.append(nest.map_structure(_as_spec, spec, value, check_types=False) if nest.is_nested(spec) else _as_spec(spec, value))
+                fitted.append(
+                    nest.map_structure(
+                        _as_spec, spec, value, check_types=False
+                    ) if nest.is_nested(spec) else _as_spec(spec, value)
+                )
             except (ValueError, TypeError) as e:
-                raise TypeError(f"Binding inputs to tf.function failed due to `{e}`. Received args: {args} and kwargs: {{}} for signature: {self._signature}.") from None
+                raise TypeError(
+                    f"Binding inputs to tf.function failed due to `{e}`. Received args: {args} and kwargs: {{}} for signature: "
+                    f"{self._signature}."
+                ) from None
         fitted += args[skip + len(signature) :]
         return tuple(fitted)
 
@@ -275,13 +289,17 @@ class Function:
         if self._signature is None and (args or kwargs):
             self._signature = inspect.signature(self._python_function)
         if self._signature:
-            bound = self._signature.bind(*args, **kwargs) if not self._takes_self() or len(args) != len(self._signature.parameters) - 1 else None
+            bound = self._signature.bind(*args, **kwargs) if not self._takes_self() or len(args) != len(
+                self._signature.parameters
+            ) - 1 else None
             if bound is not None:
                 bound.apply_defaults()
                 args, kwargs = bound.args, bound.kwargs
         specs = nest.flatten((args, kwargs), expand_composites=False)
         leaves = [type_spec_from_value(x) if isinstance(x, (Tensor, np.ndarray, Composite, TypeSpec)) else x for x in specs]
-        key = ("specs", _structure_key((args, kwargs)), *[(s._key() if isinstance(s, TypeSpec) else _python_key(s)) for s in leaves])
+        key = (
+            "specs", _structure_key((args, kwargs)), *[(s._key() if isinstance(s, TypeSpec) else _python_key(s)) for s in leaves]
+        )
         found = self._concrete.get(key)
         if found is None:
             args, kwargs = nest.pack_sequence_as((args, kwargs), leaves)
@@ -320,7 +338,14 @@ class Function:
         except TypeError:  # an object that can be no key
             bound = instance.__dict__.get(f"__function_{self._name}")
         if bound is None:
-            bound = Function(_Method(self._python_function, instance), self._input_signature, self._autograph, self._jit_compile, self._reduce_retracing, self._name)
+            bound = Function(
+                _Method(self._python_function, instance),
+                self._input_signature,
+                self._autograph,
+                self._jit_compile,
+                self._reduce_retracing,
+                self._name,
+            )
             try:
                 self._bound[instance] = bound
             except TypeError:
@@ -331,7 +356,9 @@ class Function:
         return f"<tandem.Function {self._name}>"
 
     def __deepcopy__(self, memo):
-        return Function(self._python_function, self._input_signature, self._autograph, self._jit_compile, self._reduce_retracing, self._name)
+        return Function(
+            self._python_function, self._input_signature, self._autograph, self._jit_compile, self._reduce_retracing, self._name
+        )
 
     def _decorate(self, decorator):
         self._python_function = decorator(self._python_function)
@@ -358,7 +385,9 @@ class _Method:
         instance = self._instance()
         if instance is None:
             raise ReferenceError(f"the object of method {self._function.__name__} is gone")
-        return ag.converted_call(self._function, (instance, *args), kwargs) if ag.is_enabled() else self._function(instance, *args, **kwargs)
+        return ag.converted_call(
+            self._function, (instance, *args), kwargs
+        ) if ag.is_enabled() else self._function(instance, *args, **kwargs)
 
     autograph_info__ = {}
 
@@ -400,6 +429,3 @@ def executing_eagerly():
 
 def inside_function():
     return _core.is_tracing()
-
-
-__all__ = ["Function", "ConcreteFunction", "function", "errors"]

@@ -10,7 +10,22 @@ from tandem import _core
 
 _local = threading.local()
 _cache = {}
-_left_alone = ("tandem", "keras", "keras_tandem", "numpy", "malt", "tensorflow", "tensorboard", "absl", "tqdm", "scipy", "pandas", "matplotlib", "PIL", "h5py")
+_left_alone = (
+    "tandem",
+    "keras",
+    "keras_tandem",
+    "numpy",
+    "malt",
+    "tensorflow",
+    "tensorboard",
+    "absl",
+    "tqdm",
+    "scipy",
+    "pandas",
+    "matplotlib",
+    "PIL",
+    "h5py",
+)
 _standard_library = sys.stdlib_module_names
 
 
@@ -81,7 +96,9 @@ def _transpiler():
         def get_extra_locals(self):
             return {"ag__": module}
 
-    options = converter.ConversionOptions(recursive=True, user_requested=True, optional_features=(converter.Feature.ASSERT_STATEMENTS,))
+    options = converter.ConversionOptions(
+        recursive=True, user_requested=True, optional_features=(converter.Feature.ASSERT_STATEMENTS,)
+    )
     return Transpiler(), converter.ProgramContext(options=options)
 
 
@@ -142,7 +159,9 @@ def converted_call(f, args, kwargs=None, caller_fn_scope=None, options=None):
 
         if f is eval:
             return py_builtins.eval_in_original_context(f, args, caller_fn_scope)
-        return (py_builtins.locals_in_original_context if f is locals else py_builtins.globals_in_original_context)(caller_fn_scope)
+        return (
+            py_builtins.locals_in_original_context if f is locals else py_builtins.globals_in_original_context
+        )(caller_fn_scope)
     if isinstance(f, types.BuiltinFunctionType) or f in (range, int, float, bool):
         result = _over_tensors(f, args, kwargs)
         if result is not NotImplemented:

@@ -5,7 +5,7 @@ from tandem import _core
 from tandem import errors
 from tandem import nest
 from tandem._convert import Composite
-from tandem._face import CoreVariable, Tensor, any_tensor, convert, tensor
+from tandem._face import CoreVariable, Tensor, any_tensor, tensor
 from tandem._function import autograph as ag
 from tandem._misc import Graph
 from tandem._specs import TensorSpec, TypeSpec
@@ -37,7 +37,7 @@ class ConcreteFunction:
 
     def _trace_now(self):
         try:
-            self.compiled.result_specs(_with_symbols(self._specs))
+            self.compiled.result_specs(self._symbolic)
         except Exception as e:
             if isinstance(e, NeedsEager):
                 raise
@@ -46,7 +46,8 @@ class ConcreteFunction:
     # --- compiling
 
     def _compile(self, specs):
-        return _core.Function(self._body, self._owner._name, _with_symbols(specs) if specs is not None else None)
+        self._symbolic = None if specs is None else _with_symbols(specs)
+        return _core.Function(self._body, self._owner._name, self._symbolic)
 
     def _body(self, tensors):
         owner = self._owner
@@ -104,7 +105,9 @@ class ConcreteFunction:
 
     def _without_symbols(self, error):
         """A symbol that cannot be decided: numbers instead, and one trace for each shape."""
-        if self._specs is None or isinstance(error, NeedsEager) or is_about_missing_values(error) or not isinstance(error, (errors.OpError, TypeError, ValueError)):
+        if self._specs is None or isinstance(error, NeedsEager) or is_about_missing_values(error) or not isinstance(
+            error, (errors.OpError, TypeError, ValueError)
+        ):
             raise error
         self._why_numbers, self._specs = str(error).splitlines()[0], None
         self.compiled = self._compile(None)
@@ -123,7 +126,9 @@ class ConcreteFunction:
         try:
             outputs = self.compiled(tensors)
         except Exception as e:
-            if self._result is not None and self._specs is not None and self._why_numbers is None and isinstance(e, errors.InternalError):
+            if self._result is not None and self._specs is not None and self._why_numbers is None and isinstance(
+                e, errors.InternalError
+            ):
                 raise
             self._without_symbols(e)
             outputs = self.compiled(tensors)
@@ -154,7 +159,10 @@ class ConcreteFunction:
         for x, spec in zip(flat, known):
             x = any_tensor(x, spec.dtype if spec is not None and not isinstance(x, (Tensor, Composite)) else None)
             if spec is not None and not (spec.dtype is x.dtype and spec.shape.is_compatible_with(x.shape)):
-                raise TypeError(f"Binding inputs to tf.function failed due to `Can not cast TensorSpec(shape={x.shape}, dtype={x.dtype!r}, name=None) to {spec}`")
+                raise TypeError(
+                    f"Binding inputs to tf.function failed due to `Can not cast TensorSpec(shape={x.shape}, dtype={x.dtype!r}, "
+                    f"name=None) to {spec}`"
+                )
             tensors.append(x)
         if any(isinstance(x, Composite) for x in tensors):
             values = self._with_values(tensors)
@@ -230,7 +238,9 @@ class ConcreteFunction:
         import inspect
 
         args, kwargs = self.structured_input_signature
-        parts = [f"{n}: {v!r}" for n, v in zip(inspect.signature(self._owner._python_function).parameters, [*args, *kwargs.values()])]
+        parts = [
+            f"{n}: {v!r}" for n, v in zip(inspect.signature(self._owner._python_function).parameters, [*args, *kwargs.values()])
+        ]
         return f"ConcreteFunction Input Parameters:\n  " + "\n  ".join(parts) + f"\nOutput Type:\n  {self.structured_outputs}\nCaptures:\n  None"
 
 
@@ -281,6 +291,3 @@ def _with_symbols(specs):
             extents.append(d)
         made.append((dtype, extents))
     return made
-
-
-__all__ = ["ConcreteFunction", "convert"]

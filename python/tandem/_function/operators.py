@@ -23,7 +23,7 @@ def _scalar(x):
     return ops.reshape(_as_bool(x), shape=[])
 
 
-# --- state: what a branch or a loop changes ----------------------------------------------------------------------------------------------
+# --- state: what a branch or a loop changes -------------------------------------------------------------------------------------
 
 
 class _Slot:
@@ -61,7 +61,7 @@ def _can_be_tensor(x):
     return isinstance(x, (Tensor, CoreVariable)) or _is_number(x)
 
 
-# --- if ----------------------------------------------------------------------------------------------------------------------------------
+# --- if -------------------------------------------------------------------------------------------------------------------------
 
 
 class _Again(Exception):
@@ -105,7 +105,10 @@ def if_stmt(cond, body, orelse, get_state, set_state, symbol_names, nouts):
         same = old is new or (_is_number(old) and _is_number(new) and type(old) is type(new) and old == new)
         if same or not (_can_be_tensor(old) or _can_be_tensor(new)):
             if not same and not (_undefined(old) or _undefined(new)) and old != new:
-                raise TypeError(f"a Python object cannot depend on a tensor: {old!r} in one branch, {new!r} in the other\n  hint: give tensors, or decide by a Python value")
+                raise TypeError(
+                    f"a Python object cannot depend on a tensor: {old!r} in one branch, {new!r} in the other\n  hint: give "
+                    "tensors, or decide by a Python value"
+                )
             leaves.append(old)
         else:
             leaves.append(output)
@@ -161,7 +164,7 @@ def if_exp(cond, if_true, if_false, expr_repr):
     return _control.staged_branches(lambda thunks: _core.cond(_scalar(cond), *thunks), [if_true, if_false])
 
 
-# --- loops -------------------------------------------------------------------------------------------------------------------------------
+# --- loops ----------------------------------------------------------------------------------------------------------------------
 
 
 def while_stmt(test, body, get_state, set_state, symbol_names, opts):
@@ -212,7 +215,9 @@ def _for_tensor(x, extra_test, body, get_state, set_state, symbol_names):
         if extra_test is None:
             return inside
         more = extra_test()
-        return ops.logical_and(inside, _scalar(more)) if isinstance(more, (Tensor, CoreVariable)) else ops.logical_and(inside, bool(more))
+        return ops.logical_and(inside, _scalar(more)) if isinstance(
+            more, (Tensor, CoreVariable)
+        ) else ops.logical_and(inside, bool(more))
 
     def one():
         item = ops.take(x, place[0], axis=0)
@@ -274,7 +279,9 @@ def _staged_loop(test, body, get_state, set_state, symbol_names, limit):
                 if i in inits:
                     old = inits[i]
                     if isinstance(x, (Tensor, CoreVariable)):
-                        if (x.dtype is not old.dtype or tuple(x.dims) != tuple(old.dims)) and i not in learned and (_is_number(start[i]) or _undefined(start[i])):
+                        if (
+                            x.dtype is not old.dtype or tuple(x.dims) != tuple(old.dims)
+                        ) and i not in learned and (_is_number(start[i]) or _undefined(start[i])):
                             learned[i] = _Slot(x.dtype, x.dims)
                             raise _Again()
                         result.append(tensor(x))
@@ -307,7 +314,7 @@ def _staged_loop(test, body, get_state, set_state, symbol_names, limit):
     set_state(_packed(first, leaves))
 
 
-# --- and, or, not, assert ----------------------------------------------------------------------------------------------------------------
+# --- and, or, not, assert -------------------------------------------------------------------------------------------------------
 
 
 def and_(a, b):

@@ -4,7 +4,9 @@ import numbers
 import numpy as np
 
 bytes_or_text_types = (bytes, str)
-integral_types, real_types, complex_types = (numbers.Integral, np.integer), (numbers.Real, np.integer, np.floating), (numbers.Complex, np.number)
+integral_types, real_types, complex_types = (numbers.Integral, np.integer), (
+    numbers.Real, np.integer, np.floating
+), (numbers.Complex, np.number)
 
 
 def as_bytes(bytes_or_text, encoding="utf-8"):

@@ -61,7 +61,18 @@ class logging:
     warn = warning = info
 
 
-_absent = {"Session", "InteractiveSession", "placeholder", "get_variable", "variable_scope", "Graph", "get_default_graph", "train", "layers", "estimator"}
+_absent = {
+    "Session",
+    "InteractiveSession",
+    "placeholder",
+    "get_variable",
+    "variable_scope",
+    "Graph",
+    "get_default_graph",
+    "train",
+    "layers",
+    "estimator",
+}
 
 
 def __getattr__(name):

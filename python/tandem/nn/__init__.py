@@ -68,7 +68,9 @@ def _dropped(key, x, rate, noise_shape):
         if not 0 <= rate < 1:
             raise ValueError(f"rate must be a scalar tensor or a float in the range [0, 1). Received: rate={rate}")
         if not x.dtype.is_floating:
-            raise ValueError(f"x has to be a floating point tensor since it's going to be scaled. Got a {x.dtype!r} tensor instead.")
+            raise ValueError(
+                f"x has to be a floating point tensor since it's going to be scaled. Got a {x.dtype!r} tensor instead."
+            )
         if rate == 0:
             return x
     rate = convert(rate, x.dtype) if isinstance(rate, (int, float)) else cast(tensor(rate), x.dtype)
@@ -104,7 +106,9 @@ class experimental:
         shape = x.dims if noise_shape is None else noise_shape
         noise = uniform_sampler(shape=shape, dtype=x.dtype)
         rate = convert(rate, x.dtype)
-        return ops.where(ops.greater_equal(noise, rate), ops.divide(x, ops.subtract(1.0, rate)), convert(np.array(0, x.dtype.as_numpy_dtype)))
+        return ops.where(
+            ops.greater_equal(noise, rate), ops.divide(x, ops.subtract(1.0, rate)), convert(np.array(0, x.dtype.as_numpy_dtype))
+        )
 
 
 # --- normalisation -----------------------------------------------------------------------------------------------------------------------
@@ -122,7 +126,9 @@ def batch_normalization(x, mean, variance, offset, scale, variance_epsilon, name
     return cast(ops.add(ops.multiply(x, factor), shift), x.dtype)
 
 
-def batch_norm_with_global_normalization(input, mean, variance, beta, gamma, variance_epsilon, scale_after_normalization, name=None):
+def batch_norm_with_global_normalization(
+    input, mean, variance, beta, gamma, variance_epsilon, scale_after_normalization, name=None
+):
     return batch_normalization(input, mean, variance, beta, gamma if scale_after_normalization else None, variance_epsilon)
 
 
@@ -139,7 +145,9 @@ def weighted_moments(x, axes, frequency_weights, keepdims=False, name=None):
     weights = ops.broadcast_to(cast(weights, x.dtype), shape=ops.multiply(x, cast(weights, x.dtype)).dims)
     total = ops.sum(weights, axis=ints(axes), keepdims=True)
     mean = ops.divide(ops.sum(ops.multiply(x, weights), axis=ints(axes), keepdims=True), total)
-    variance = ops.divide(ops.sum(ops.multiply(ops.square(ops.subtract(x, mean)), weights), axis=ints(axes), keepdims=True), total)
+    variance = ops.divide(
+        ops.sum(ops.multiply(ops.square(ops.subtract(x, mean)), weights), axis=ints(axes), keepdims=True), total
+    )
     return (mean, variance) if keepdims else (ops.squeeze(mean, axis=ints(axes)), ops.squeeze(variance, axis=ints(axes)))
 
 
@@ -147,7 +155,9 @@ def sufficient_statistics(x, axes, shift=None, keepdims=False, name=None):
     x, every = tensor(x), ints(axes)
     count = convert(float(np.prod([x.shape[a] for a in every])), x.dtype)
     moved = x if shift is None else x - tensor(shift)
-    return count, ops.sum(moved, axis=every, keepdims=bool(keepdims)), ops.sum(ops.square(moved), axis=every, keepdims=bool(keepdims)), None if shift is None else tensor(shift)
+    return count, ops.sum(moved, axis=every, keepdims=bool(keepdims)), ops.sum(
+        ops.square(moved), axis=every, keepdims=bool(keepdims)
+    ), None if shift is None else tensor(shift)
 
 
 def normalize_moments(counts, mean_ss, variance_ss, shift, name=None):
@@ -160,7 +170,9 @@ def normalize_moments(counts, mean_ss, variance_ss, shift, name=None):
 @api
 def local_response_normalization(input, depth_radius=5, bias=1.0, alpha=1.0, beta=0.5, name=None):
     x = tensor(input)
-    squares = ops.pad(ops.square(x), convert(0, x.dtype), low=[0] * (x.ndim - 1) + [depth_radius], high=[0] * (x.ndim - 1) + [depth_radius])
+    squares = ops.pad(
+        ops.square(x), convert(0, x.dtype), low=[0] * (x.ndim - 1) + [depth_radius], high=[0] * (x.ndim - 1) + [depth_radius]
+    )
     depth = x.shape[-1]
     total = squares[..., :depth]
     for i in range(1, 2 * depth_radius + 1):
@@ -197,13 +209,12 @@ def isotonic_regression(inputs, decreasing=True, axis=-1):
         made[at] = np.concatenate([np.full(n, v) for v, n in blocks])
         segments[at] = np.concatenate([np.full(n, i) for i, (_, n) in enumerate(blocks)])
     out = x.dtype if x.dtype.is_floating else "float32"
-    return convert(np.ascontiguousarray(np.moveaxis(made, -1, axis)), out), convert(np.ascontiguousarray(np.moveaxis(segments, -1, axis)))
+    return convert(
+        np.ascontiguousarray(np.moveaxis(made, -1, axis)), out
+    ), convert(np.ascontiguousarray(np.moveaxis(segments, -1, axis)))
 
 
 def scale_regularization_loss(regularization_loss):
     from tandem import distribute
 
     return ops.divide(ops.sum(tensor(regularization_loss)), float(distribute.get_strategy().num_replicas_in_sync))
-
-
-__all__ = ["axes"]

@@ -43,7 +43,9 @@ def padded(x, padding, rank, first):
     """(x, 'same' or 'valid'): paddings that are given in numbers are put on."""
     if isinstance(padding, str):
         if padding.upper() not in ("SAME", "VALID"):
-            raise ValueError(f"Value for attr 'padding' of \"{padding}\" is not in the list of allowed values: \"SAME\", \"VALID\"")
+            raise ValueError(
+                f"Value for attr 'padding' of \"{padding}\" is not in the list of allowed values: \"SAME\", \"VALID\""
+            )
         return x, padding.lower()
     pads = [tuple(p) for p in padding]
     pads = [pads[0], *pads[2:], pads[1]] if first else pads
@@ -60,7 +62,9 @@ def _convolved(x, w, strides, padding, data_format, dilations, rank):
     if len(lead) != 1:  # more axes in front of the image
         x = reshape(x, [-1, *x.dims[len(lead) :]])
     x, mode = padded(x, padding, rank, first)
-    made = ops.conv(x, w, strides=spatial(strides, rank, data_format), padding=mode, dilation=spatial(dilations, rank, data_format))
+    made = ops.conv(
+        x, w, strides=spatial(strides, rank, data_format), padding=mode, dilation=spatial(dilations, rank, data_format)
+    )
     if len(lead) != 1:
         made = reshape(made, [*lead, *made.dims[1:]])
     return to_first(made, first)
@@ -95,7 +99,9 @@ def atrous_conv2d(value, filters, rate, padding, name=None):
 def depthwise_conv2d(input, filter, strides, padding, data_format=None, dilations=None, name=None):
     first = channels_first(data_format)
     x, mode = padded(to_last(tensor(input), first), padding, 2, first)
-    made = ops.depthwise_conv(x, tensor(filter), strides=spatial(strides, 2, data_format), padding=mode, dilation=spatial(dilations, 2, data_format))
+    made = ops.depthwise_conv(
+        x, tensor(filter), strides=spatial(strides, 2, data_format), padding=mode, dilation=spatial(dilations, 2, data_format)
+    )
     return to_first(made, first)
 
 
@@ -119,14 +125,13 @@ def _transposed(x, w, output_shape, strides, padding, data_format, dilations, ra
         if isinstance(padding, str):
             same = padding.upper() == "SAME"
             total = max((x.shape[1 + i] - 1) * steps[i] + kernel - extents[i], 0) if same else 0
-            before, after = total // 2, total - total // 2
+            before = total // 2
         else:
             pads = [tuple(p) for p in padding]
-            before, after = (pads[2:] if first else pads[1:-1])[i]
+            before = (pads[2:] if first else pads[1:-1])[i][0]
         low.append(kernel - 1 - before)
         reached = (x.shape[1 + i] - 1) * steps[i] + 1
         high.append(extents[i] + kernel - 1 - low[i] - reached)
-        del after
     turned = ops.swapaxes(ops.flip(w, axis=list(range(rank))), axis1=-1, axis2=-2)
     made = ops.general_conv(x, turned, strides=[1] * rank, low=low, high=high, dilation=spread, input_dilation=steps)
     return to_first(made, first)
@@ -161,7 +166,7 @@ def with_space_to_batch(input, dilation_rate, padding, op, filter_shape=None, sp
     raise NotImplementedError("tf.nn.with_space_to_batch; convolutions take dilations themselves")
 
 
-# --- morphology --------------------------------------------------------------------------------------------------------------------------
+# --- morphology -----------------------------------------------------------------------------------------------------------------
 
 
 def _windows(x, size, strides, padding, rates, fill):
@@ -178,7 +183,14 @@ def _windows(x, size, strides, padding, rates, fill):
     for a in range(size[0]):
         for b in range(size[1]):
             top, left = a * spread[0], b * spread[1]
-            taps.append(x[:, top : top + (counts[0] - 1) * steps[0] + 1 : steps[0], left : left + (counts[1] - 1) * steps[1] + 1 : steps[1], :])
+            taps.append(
+                x[
+                    :,
+                    top : top + (counts[0] - 1) * steps[0] + 1 : steps[0],
+                    left : left + (counts[1] - 1) * steps[1] + 1 : steps[1],
+                    :,
+                ]
+            )
     return ops.stack(taps, axis=3)
 
 
@@ -192,10 +204,12 @@ def dilation2d(input, filters, strides, padding, data_format, dilations, name=No
 @api
 def erosion2d(value, filters, strides, padding, data_format, dilations, name=None):
     w = tensor(filters)
-    return ops.negative(dilation2d(ops.negative(tensor(value)), ops.flip(w, axis=[0, 1]), strides, padding, data_format, dilations))
+    return ops.negative(
+        dilation2d(ops.negative(tensor(value)), ops.flip(w, axis=[0, 1]), strides, padding, data_format, dilations)
+    )
 
 
-# --- depth -------------------------------------------------------------------------------------------------------------------------------
+# --- depth ----------------------------------------------------------------------------------------------------------------------
 
 
 @api
@@ -203,7 +217,9 @@ def depth_to_space(input, block_size, data_format="NHWC", name=None):
     first = channels_first(data_format)
     x, b = to_last(tensor(input), first), int(block_size)
     n, h, w, c = x.dims
-    made = reshape(ops.transpose(reshape(x, [n, h, w, b, b, c // (b * b)]), perm=[0, 1, 3, 2, 4, 5]), [n, h * b, w * b, c // (b * b)])
+    made = reshape(
+        ops.transpose(reshape(x, [n, h, w, b, b, c // (b * b)]), perm=[0, 1, 3, 2, 4, 5]), [n, h * b, w * b, c // (b * b)]
+    )
     return to_first(made, first)
 
 
@@ -212,5 +228,7 @@ def space_to_depth(input, block_size, data_format="NHWC", name=None):
     first = channels_first(data_format)
     x, b = to_last(tensor(input), first), int(block_size)
     n, h, w, c = x.dims
-    made = reshape(ops.transpose(reshape(x, [n, h // b, b, w // b, b, c]), perm=[0, 1, 3, 2, 4, 5]), [n, h // b, w // b, b * b * c])
+    made = reshape(
+        ops.transpose(reshape(x, [n, h // b, b, w // b, b, c]), perm=[0, 1, 3, 2, 4, 5]), [n, h // b, w // b, b * b * c]
+    )
     return to_first(made, first)

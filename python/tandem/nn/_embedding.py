@@ -60,7 +60,16 @@ def embedding_lookup_sparse(params, sp_ids, sp_weights, combiner=None, max_norm=
     return ops.divide_no_nan(total, reshape(size, [-1] + [1] * (total.ndim - 1)))
 
 
-def safe_embedding_lookup_sparse(embedding_weights, sparse_ids, sparse_weights=None, combiner="mean", default_id=None, max_norm=None, name=None, allow_fast_lookup=False):
+def safe_embedding_lookup_sparse(
+    embedding_weights,
+    sparse_ids,
+    sparse_weights=None,
+    combiner="mean",
+    default_id=None,
+    max_norm=None,
+    name=None,
+    allow_fast_lookup=False,
+):
     """As embedding_lookup_sparse; numbers below zero and weights that are not positive are left out, rows without any give zeros."""
     from tandem import sparse
     from tandem._ragged import RaggedTensor

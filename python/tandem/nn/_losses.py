@@ -2,9 +2,8 @@
 import numpy as np
 
 from tandem import _core
-from tandem import errors
 from tandem._arrays import _needs_data, cast, concat, expand_dims, reshape
-from tandem._face import api, convert, float_tensor, ints, number, ops, tensor
+from tandem._face import api, convert, float_tensor, ints, ops, tensor
 
 __all__ = [
     "collapse_repeated", "compute_accidental_hits", "compute_average_loss", "ctc_beam_search_decoder", "ctc_greedy_decoder", "ctc_loss", "ctc_unique_labels",
@@ -29,7 +28,10 @@ def softmax_cross_entropy_with_logits(labels, logits, axis=-1, name=None):
 def sparse_softmax_cross_entropy_with_logits(labels, logits, name=None):
     logits, labels = float_tensor(logits, "sparse_softmax_cross_entropy_with_logits"), tensor(labels)
     if logits.ndim != labels.ndim + 1:
-        raise ValueError(f"`labels.shape.rank` must equal `logits.shape.rank - 1`. Received: labels.shape={labels.shape} of rank {labels.ndim} and logits.shape={logits.shape} of rank {logits.ndim}")
+        raise ValueError(
+            f"`labels.shape.rank` must equal `logits.shape.rank - 1`. Received: labels.shape={labels.shape} of rank "
+            f"{labels.ndim} and logits.shape={logits.shape} of rank {logits.ndim}"
+        )
     return ops.sparse_softmax_crossentropy(labels, logits)
 
 
@@ -80,7 +82,7 @@ def compute_average_loss(per_example_loss, sample_weight=None, global_batch_size
     return ops.divide(ops.sum(loss), cast(tensor(global_batch_size), loss.dtype))
 
 
-# --- many classes ------------------------------------------------------------------------------------------------------------------------
+# --- many classes ---------------------------------------------------------------------------------------------------------------
 
 
 def _sampled_logits(weights, biases, labels, inputs, num_sampled, num_classes, num_true, sampled_values, subtract, hits):
@@ -92,7 +94,9 @@ def _sampled_logits(weights, biases, labels, inputs, num_sampled, num_classes, n
     if sampled_values is None:
         sampled_values = random.log_uniform_candidate_sampler(labels, num_true, num_sampled, True, num_classes)
     sampled, true_expected, sampled_expected = [ops.stop_gradient(tensor(x)) for x in sampled_values]
-    true_logits = ops.sum(ops.multiply(expand_dims(inputs, 1), ops.take(weights, labels, axis=0)), axis=[-1]) + ops.take(biases, labels, axis=0)
+    true_logits = ops.sum(
+        ops.multiply(expand_dims(inputs, 1), ops.take(weights, labels, axis=0)), axis=[-1]
+    ) + ops.take(biases, labels, axis=0)
     logits = ops.matmul(inputs, ops.take(weights, sampled, axis=0), transpose_y=True) + ops.take(biases, sampled, axis=0)
     if hits:  # a sample that is the label itself does not count
         same = ops.any(ops.equal(expand_dims(labels, -1), reshape(cast(sampled, "int64"), [1, 1, -1])), axis=[1])
@@ -104,14 +108,29 @@ def _sampled_logits(weights, biases, labels, inputs, num_sampled, num_classes, n
     return made, goals
 
 
-def nce_loss(weights, biases, labels, inputs, num_sampled, num_classes, num_true=1, sampled_values=None, remove_accidental_hits=False, name="nce_loss"):
-    logits, goals = _sampled_logits(weights, biases, labels, inputs, num_sampled, num_classes, num_true, sampled_values, True, remove_accidental_hits)
+def nce_loss(
+    weights,
+    biases,
+    labels,
+    inputs,
+    num_sampled,
+    num_classes,
+    num_true=1,
+    sampled_values=None,
+    remove_accidental_hits=False,
+    name="nce_loss",
+):
+    logits, goals = _sampled_logits(
+        weights, biases, labels, inputs, num_sampled, num_classes, num_true, sampled_values, True, remove_accidental_hits
+    )
     return ops.sum(ops.sigmoid_crossentropy(goals, logits), axis=[1])
 
 
 def sampled_softmax_loss(weights, biases, labels, inputs, num_sampled, num_classes, num_true=1, sampled_values=None, remove_accidental_hits=True, seed=None,
                          name="sampled_softmax_loss"):  # fmt: skip
-    logits, goals = _sampled_logits(weights, biases, labels, inputs, num_sampled, num_classes, num_true, sampled_values, True, remove_accidental_hits)
+    logits, goals = _sampled_logits(
+        weights, biases, labels, inputs, num_sampled, num_classes, num_true, sampled_values, True, remove_accidental_hits
+    )
     return ops.softmax_crossentropy(ops.stop_gradient(goals), logits)
 
 
@@ -123,7 +142,7 @@ def compute_accidental_hits(true_classes, sampled_candidates, num_true, seed=Non
     return convert(np.array(rows, np.int32)), convert(np.array(places, np.int64)), convert(weights)
 
 
-# --- connectionist temporal classification -----------------------------------------------------------------------------------------------
+# --- connectionist temporal classification --------------------------------------------------------------------------------------
 
 
 @api
@@ -142,12 +161,20 @@ def ctc_loss(labels, logits, label_length, logit_length, logits_time_major=True,
         at = labels.indices.numpy()
         label_length = np.bincount(at[:, 0], minlength=batch).astype(np.int32)
         labels = sparse.to_dense(labels, default_value=0)
-    labels, label_length, logit_length = cast(tensor(labels), "int32"), cast(tensor(label_length), "int32"), cast(tensor(logit_length), "int32")
+    labels, label_length, logit_length = cast(tensor(labels), "int32"), cast(
+        tensor(label_length), "int32"
+    ), cast(tensor(logit_length), "int32")
     longest = labels.dims[1]
     width = 2 * longest + 1
     scores = ops.log_softmax(logits)
     blanks = ops.full(convert(np.int32(blank)), shape=[batch, longest])
-    extended = concat([reshape(ops.stack([blanks, labels], axis=2), [batch, 2 * longest]), ops.full(convert(np.int32(blank)), shape=[batch, 1])], 1)
+    extended = concat(
+        [
+            reshape(ops.stack([blanks, labels], axis=2), [batch, 2 * longest]),
+            ops.full(convert(np.int32(blank)), shape=[batch, 1]),
+        ],
+        1,
+    )
     emitted = ops.take_along_axis(scores, ops.broadcast_to(expand_dims(extended, 0), shape=[steps, batch, width]), axis=2)
     low = float(-1e30) if logits.dtype.size > 2 else -1e4
     # A label may follow the one two places before unless both are the same or one is a blank.
@@ -179,7 +206,11 @@ def _decoded(paths):
 
     places = [[i, j] for i, p in enumerate(paths) for j in range(len(p))]
     values = [v for p in paths for v in p]
-    return SparseTensor(np.array(places, np.int64).reshape(-1, 2), convert(np.array(values, np.int64)), [len(paths), max(map(len, paths), default=0)])
+    return SparseTensor(
+        np.array(places, np.int64).reshape(-1, 2),
+        convert(np.array(values, np.int64)),
+        [len(paths), max(map(len, paths), default=0)],
+    )
 
 
 def ctc_greedy_decoder(inputs, sequence_length, merge_repeated=True, blank_index=None):
@@ -247,6 +278,3 @@ def collapse_repeated(labels, seq_length, name=None):
     width = max(map(len, rows), default=0)
     made = np.array([r + [0] * (width - len(r)) for r in rows], array.dtype)
     return convert(made), convert(np.array([len(r) for r in rows], np.int32))
-
-
-_unused = (errors, number)

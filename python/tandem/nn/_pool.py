@@ -43,7 +43,9 @@ def pool(input, window_shape, pooling_type, strides=None, padding="VALID", data_
 
 
 @api
-def max_pool_with_argmax(input, ksize, strides, padding, data_format="NHWC", output_dtype="int64", include_batch_in_index=False, name=None):
+def max_pool_with_argmax(
+    input, ksize, strides, padding, data_format="NHWC", output_dtype="int64", include_batch_in_index=False, name=None
+):
     x = tensor(input)
     size, steps = spatial(ksize, 2, data_format), spatial(strides, 2, data_format)
     made = ops.max_pool(x, pool_size=size, strides=steps, padding=padding.lower())
@@ -51,7 +53,9 @@ def max_pool_with_argmax(input, ksize, strides, padding, data_format="NHWC", out
     # The place of each element goes through the same windows as its value.
     from tandem.nn._conv import _windows
 
-    values = _windows(x, size, [1, *steps, 1], padding, [1, 1, 1, 1], float(np.finfo(np.float32).min) if x.dtype.is_floating else x.dtype.min)
+    values = _windows(
+        x, size, [1, *steps, 1], padding, [1, 1, 1, 1], float(np.finfo(np.float32).min) if x.dtype.is_floating else x.dtype.min
+    )
     places = np.arange(h * w * c, dtype=np.float64).reshape(1, h, w, c)
     where = _windows(convert(places), size, [1, *steps, 1], padding, [1, 1, 1, 1], -1.0)
     best = ops.argmax(values, axis=3)
