@@ -104,8 +104,9 @@ TEST(VariableErrors, AssigningAnotherShape) {
 TEST(VariableErrors, MakingOneFromATracedTensor) {
   const int line = __LINE__ + 1;
   Function f([](Tensor x) { return Variable(x).value(); });
-  EXPECT_USER_ERROR(f(row()), "Variable: the initial value is a traced tensor float32[3]\n  at trace.cpp:" + std::to_string(line) +
-                                  "\n  hint: make variables outside the function that is traced");
+  EXPECT_USER_ERROR(f(row()),
+                    "Variable: the initial value is a traced tensor float32[3]\n  at trace.cpp:" + std::to_string(line) +
+                        "\n  hint: make variables outside the function that is traced, or of values that do not depend on its arguments");
 }
 
 TEST(VariableErrors, OneThatHoldsNothing) {
@@ -220,10 +221,10 @@ TEST(ControlErrors, ACustomGradientOfTheWrongShape) {
 TEST(ControlErrors, ACustomGradientThatForgetsAVariable) {
   const Variable w(2.f, {.name = "w"});
   auto f = custom_gradient([&](Tensor x) { return std::pair(x * w, [](Tensor g) { return g; }); });
-  EXPECT_USER_ERROR(gradient_of(f),
-                    "custom_gradient: backward gives 1 gradients for 1 inputs and 1 variables ('w')\n  at trace.cpp:" +
-                        std::to_string(__LINE__ - 3) +
-                        "\n  hint: the function reads these trainable variables; give a gradient for each behind those of the inputs");
+  EXPECT_USER_ERROR(
+      gradient_of(f),
+      "custom_gradient: backward gives 1 gradients for 1 inputs and 1 variables ('w')\n  at trace.cpp:" + std::to_string(__LINE__ - 3) +
+          "\n  hint: the function reads these trainable variables; give a gradient for each behind those of the inputs");
 }
 
 TEST(ControlErrors, NothingToSwitchTo) {
