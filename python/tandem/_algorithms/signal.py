@@ -64,7 +64,7 @@ def reflected(x, width):
 
 
 def stft(x, window, length, step, fft_length):
-    """The transforms of frames under a window (None: without one), filled up with zeros: real and imaginary parts [count, bins]."""
+    """The transforms of frames under a window (None: without one), filled up with zeros: two parts [count, bins]."""
     parts = frames(x, length, step)
     if window is not None:
         parts = ops.multiply(parts, window)
