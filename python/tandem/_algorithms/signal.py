@@ -61,3 +61,21 @@ def reflected(x, width):
     places = ops.subtract(ops.iota(shape=[x.dims[-1] + 2 * width], axis=0, dtype="int32"), width)
     places = ops.subtract(last, ops.absolute(ops.subtract(last, ops.absolute(places))))
     return ops.take(x, places, axis=x.ndim - 1)
+
+
+def stft(x, window, length, step, fft_length):
+    """The transforms of frames under a window (None: without one), filled up with zeros: two parts [count, bins]."""
+    parts = frames(x, length, step)
+    if window is not None:
+        parts = ops.multiply(parts, window)
+    return ops.rfft(parts, length=fft_length)
+
+
+def istft(real, imag, window, length, step, fft_length):
+    """The sum of the frames that have these transforms, each multiplied with a window (see inverse_window)."""
+    parts = ops.irfft(real, imag, length=fft_length)
+    if length != fft_length:
+        parts = parts[..., :length]
+    if window is not None:
+        parts = ops.multiply(parts, window)
+    return overlap_add(parts, step)

@@ -120,21 +120,18 @@ def stft(x, sequence_length, sequence_stride, fft_length, window="hann", center=
     window = _window(window, sequence_length, fft_length)
     if center:
         x = signal.reflected(x, fft_length // 2)
-    frames = signal.frames(x, fft_length, sequence_stride)
-    if window is not None:
-        frames = ops.multiply(frames, convert_to_tensor(window, x.dtype))
-    return ops.rfft(frames, length=fft_length)
+    window = None if window is None else convert_to_tensor(window, x.dtype)
+    return signal.stft(x, window, fft_length, sequence_stride, fft_length)
 
 
 def istft(x, sequence_length, sequence_stride, fft_length, length=None, window="hann", center=True):
     real, imag = _parts(x)
     if real.ndim < 2:
         raise ValueError(f"Input `x` must have at least 2 dimensions. Received shape: {real.shape}")
-    frames = ops.irfft(real, imag, length=fft_length)
     window = _window(window, sequence_length, fft_length)
     if window is not None:
-        frames = ops.multiply(frames, convert_to_tensor(signal.inverse_window(window, sequence_stride), real.dtype))
-    result = signal.overlap_add(frames, sequence_stride)
+        window = convert_to_tensor(signal.inverse_window(window, sequence_stride), real.dtype)
+    result = signal.istft(real, imag, window, fft_length, sequence_stride, fft_length)
     start = fft_length // 2 if center else 0
     if length is not None:
         return result[..., start : start + length]

@@ -9,6 +9,7 @@ from keras_tandem.src.ops._numpy.common import (
 )  # fmt: skip
 from keras_tandem.src.ops._numpy.elementwise import _truth
 from keras_tandem.src.ops.core import vectorized_map
+from tandem._algorithms import counting
 
 
 def _places(indices):
@@ -140,14 +141,7 @@ def histogram(x, bins=10, range=None):
         low, high = (ops.min(x), ops.max(x)) if x.shape[0] != 0 else (cast(0, dtype), cast(1, dtype))
     else:
         low, high = cast(range[0], dtype), cast(range[1], dtype)
-    same = ops.equal(low, high)  # then a range of 1 around the value
-    low, high = ops.where(same, ops.subtract(low, 0.5), low), ops.where(same, ops.add(high, 0.5), high)
-    edges = ops.linspace(low, high, num=bins + 1)
-    place = ops.subtract(ops.searchsorted(edges, x, right=True), 1)
-    place = ops.where(ops.equal(x, high), bins - 1, place)  # the last bin has both of its edges
-    inside = ops.logical_and(ops.greater_equal(x, low), ops.less_equal(x, high))
-    counts = ops.segment_sum(cast(inside, "int32"), ops.clip(place, 0, bins - 1), segments=bins)
-    return counts, edges
+    return counting.histogram(x, low, high, bins)
 
 
 def unique(x, sorted=True, return_index=False, return_inverse=False, return_counts=False, axis=None, size=None, fill_value=None):
@@ -181,19 +175,9 @@ def _resized(array, size, axis, fill=None):
 
 def _unique_of_size(x, size, fill_value):
     """The same of all elements, as a shape that does not depend on them."""
-    flat = ravel(x)
-    found, inverse, counts, number = ops.unique(flat)
-    # In a stable order of the elements, those of one value stand together, the first of them first.
-    first = ops.take(ops.argsort(flat), ops.minimum(ops.cumsum(counts, exclusive=True), extent(flat.dims[0]) - 1))
-    places = ops.iota(shape=[size], axis=0, dtype="int32")
-    real = ops.less(places, number)
-
-    def sized(part, fill):
-        part = ops.take(part, ops.minimum(places, extent(flat.dims[0]) - 1))
-        return ops.where(real, part, cast(fill, part.dtype))
-
-    filling = found[0] if fill_value is None else fill_value
-    return sized(found, filling), sized(first, first[0]), ops.reshape(inverse, shape=x.dims), sized(counts, 0)
+    fill = None if fill_value is None else convert_to_tensor(fill_value, x.dtype)
+    found, index, inverse, counts = counting.unique_of_size(ravel(x), size, fill)
+    return found, index, ops.reshape(inverse, shape=x.dims), counts
 
 
 def vectorize(pyfunc, *, excluded=None, signature=None):
