@@ -17,10 +17,10 @@ class Row : public ::testing::TestWithParam<std::string> {
 
 TEST_P(Row, HasSamplesAndDoc) {
   EXPECT_FALSE(op().doc.empty());
-  // Rows that take sub-graphs cannot be called from text; tests of their own call them.
-  bool graphs = false;
-  for (const auto& a : op().signature.attributes) graphs |= a.kind == ir::AttrKind::Graphs;
-  EXPECT_TRUE(graphs || !op().samples.empty());
+  // Rows that take sub-graphs or functions cannot be called from text; tests of their own call them.
+  bool takes_code = false;
+  for (const auto& a : op().signature.attributes) takes_code |= a.kind == ir::AttrKind::Graphs || a.kind == ir::AttrKind::Function;
+  EXPECT_TRUE(takes_code || !op().samples.empty());
 }
 
 TEST_P(Row, GeneratedCodeAgreesWithInterpreter) {
