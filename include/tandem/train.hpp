@@ -46,11 +46,11 @@ std::unique_ptr<Batches> batches_of(const ArraySlice& slice, int64_t batch_size,
 std::unique_ptr<Batches> batches_of(const data::Dataset& dataset, size_t components);  // the first ones of each element; 0: all
 
 struct LoopOptions {
-  std::string name = "fit";                                          // of the loop, in messages
-  std::optional<int64_t> steps_per_epoch = {};                       // default: a walk over the data
-  std::function<void(const Batches&)> before = {};                   // sees each batch before its step, and refuses it by throwing
-  std::function<void(const std::vector<Tensor>&)> after = {};        // sees the results of each step
-  std::function<bool()> stops = {};                                  // asked before each step
+  std::string name = "fit";                                    // of the loop, in messages
+  std::optional<int64_t> steps_per_epoch = {};                 // default: a walk over the data
+  std::function<void(const Batches&)> before = {};             // sees each batch before its step, and refuses it by throwing
+  std::function<void(const std::vector<Tensor>&)> after = {};  // sees the results of each step
+  std::function<bool()> stops = {};                            // asked before each step
 };
 
 class StepLoop {
@@ -82,7 +82,7 @@ class StepLoop {
   std::unique_ptr<Batches> batches_;
   LoopOptions options_;
   std::vector<Tensor> results_;
-  int64_t done_ = 0, walked_ = 0;         // steps of this epoch, and of this walk over the data
+  int64_t done_ = 0, walked_ = 0;        // steps of this epoch, and of this walk over the data
   bool ended_ = true, walking_ = false;  // the epoch; whether there is more of the walk
 };
 

@@ -59,55 +59,69 @@ class EagerBlock {
 }  // namespace
 
 void add_callbacks(nb::module_& m) {
-  m.def("custom_gradient", [](nb::handle f, nb::handle inputs) {
-    const flat::DifferentiableFunction function = differentiable(f);
-    const std::vector<Tensor> in = to_tensors(inputs.ptr());
-    const PythonCall call;
-    std::vector<Tensor> results;
-    {
-      nb::gil_scoped_release release;
-      results = flat::custom_gradient(function, in, std::source_location());
-    }
-    return from_tensors(results);
-  }, nb::arg("f"), nb::arg("inputs"),
-  "f(list of tensors) -> (list of outputs, backward). backward(list of output gradients) -> list of input gradients, each a tensor or None.\n"
-  "Where f reads trainable variables, backward gets their numbers as a second list and gives a gradient for each behind those of the inputs.");
+  m.def(
+      "custom_gradient",
+      [](nb::handle f, nb::handle inputs) {
+        const flat::DifferentiableFunction function = differentiable(f);
+        const std::vector<Tensor> in = to_tensors(inputs.ptr());
+        const PythonCall call;
+        std::vector<Tensor> results;
+        {
+          nb::gil_scoped_release release;
+          results = flat::custom_gradient(function, in, std::source_location());
+        }
+        return from_tensors(results);
+      },
+      nb::arg("f"), nb::arg("inputs"),
+      "f(list of tensors) -> (list of outputs, backward). backward(list of output gradients) -> list of input gradients, each a tensor or "
+      "None.\n"
+      "Where f reads trainable variables, backward gets their numbers as a second list and gives a gradient for each behind those of the "
+      "inputs.");
 
-  m.def("remat", [](nb::handle f, nb::handle inputs) {
-    const FlatFunction function = flat_function(std::make_shared<Callback>(f));
-    const std::vector<Tensor> in = to_tensors(inputs.ptr());
-    const PythonCall call;
-    std::vector<Tensor> results;
-    {
-      nb::gil_scoped_release release;
-      results = flat::remat(function, in, std::source_location());
-    }
-    return from_tensors(results);
-  }, nb::arg("f"), nb::arg("inputs"), "f(list of tensors) -> list of tensors; its gradient computes f again instead of keeping what it computed.");
+  m.def(
+      "remat",
+      [](nb::handle f, nb::handle inputs) {
+        const FlatFunction function = flat_function(std::make_shared<Callback>(f));
+        const std::vector<Tensor> in = to_tensors(inputs.ptr());
+        const PythonCall call;
+        std::vector<Tensor> results;
+        {
+          nb::gil_scoped_release release;
+          results = flat::remat(function, in, std::source_location());
+        }
+        return from_tensors(results);
+      },
+      nb::arg("f"), nb::arg("inputs"),
+      "f(list of tensors) -> list of tensors; its gradient computes f again instead of keeping what it computed.");
 
-  m.def("host_call", [](nb::handle f, nb::handle inputs, nb::handle results, const std::string& name) {
-    auto callback = std::make_shared<Callback>(f);
-    if (frontend::thread_state.tracer) keep_for_traced_function(callback);
-    const FlatFunction function = flat_function(callback);
-    const std::vector<Tensor> in = to_tensors(inputs.ptr());
-    const std::vector<Spec> declared = specs_of(results);
-    const PythonCall call;
-    std::vector<Tensor> found;
-    {
-      nb::gil_scoped_release release;
-      found = host_call(function, in, declared, name, std::source_location());
-    }
-    return from_tensors(found);
-  }, nb::arg("callback"), nb::arg("inputs"), nb::arg("results").none() = nb::none(), nb::arg("name") = "host_call",
-  "callback(list of tensors) -> list of tensors of the types (dtype, dims) in `results`. While a function is traced, the callback is called\n"
-  "each time the compiled function comes to this place, in order.");
+  m.def(
+      "host_call",
+      [](nb::handle f, nb::handle inputs, nb::handle results, const std::string& name) {
+        auto callback = std::make_shared<Callback>(f);
+        if (frontend::thread_state.tracer) keep_for_traced_function(callback);
+        const FlatFunction function = flat_function(callback);
+        const std::vector<Tensor> in = to_tensors(inputs.ptr());
+        const std::vector<Spec> declared = specs_of(results);
+        const PythonCall call;
+        std::vector<Tensor> found;
+        {
+          nb::gil_scoped_release release;
+          found = host_call(function, in, declared, name, std::source_location());
+        }
+        return from_tensors(found);
+      },
+      nb::arg("callback"), nb::arg("inputs"), nb::arg("results").none() = nb::none(), nb::arg("name") = "host_call",
+      "callback(list of tensors) -> list of tensors of the types (dtype, dims) in `results`. While a function is traced, the callback is "
+      "called\n"
+      "each time the compiled function comes to this place, in order.");
 
   nb::class_<EagerBlock>(m, "EagerScope", "`with EagerScope():` computes at once, whatever is traced or recorded outside.")
       .def(nb::init<>())
-      .def("__enter__", [](nb::handle self) {
-        nb::inst_ptr<EagerBlock>(self)->enter();
-        return nb::borrow(self);
-      })
+      .def("__enter__",
+           [](nb::handle self) {
+             nb::inst_ptr<EagerBlock>(self)->enter();
+             return nb::borrow(self);
+           })
       .def("__exit__", [](EagerBlock& e, nb::args) { e.leave(); });
 }
 

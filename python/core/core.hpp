@@ -20,12 +20,12 @@ using frontend::Promotion;
 // --- what the Python package gives to this module when it is imported (`configure`) ---------------------------------------------------
 // Never released: an op may be called while the interpreter ends.
 struct Hooks {
-  PyObject* convert = nullptr;     // convert(object, dtype or None) -> Tensor: lists, arrays of unusual types, other libraries' objects
-  PyObject* as_dtype = nullptr;    // as_dtype(object) -> one of `dtypes`
-  PyObject* shape = nullptr;       // the class TensorShape, a tuple
-  PyObject* index = nullptr;       // index(tensor, key) -> Tensor: keys that are more than numbers, slices, ... and None
-  PyObject* raise_error = nullptr; // raise_error(code, message): raises; the code is a number (ErrorCode)
-  std::vector<PyObject*> dtypes;   // by the number of a DType
+  PyObject* convert = nullptr;      // convert(object, dtype or None) -> Tensor: lists, arrays of unusual types, other libraries' objects
+  PyObject* as_dtype = nullptr;     // as_dtype(object) -> one of `dtypes`
+  PyObject* shape = nullptr;        // the class TensorShape, a tuple
+  PyObject* index = nullptr;        // index(tensor, key) -> Tensor: keys that are more than numbers, slices, ... and None
+  PyObject* raise_error = nullptr;  // raise_error(code, message): raises; the code is a number (ErrorCode)
+  std::vector<PyObject*> dtypes;    // by the number of a DType
 };
 extern Hooks hooks;
 extern PyTypeObject* tensor_type;
@@ -80,7 +80,9 @@ class Operands {
   Operands& operator=(const Operands&) = delete;
   void add(PyObject* o);
   void add_held(Tensor t) { push(hold(std::move(t))); }
-  std::span<const Operand* const> all() const { return more_ ? std::span<const Operand* const>(more_->pointers) : std::span(few_pointers_, count_); }
+  std::span<const Operand* const> all() const {
+    return more_ ? std::span<const Operand* const>(more_->pointers) : std::span(few_pointers_, count_);
+  }
   size_t size() const { return count_; }
 
  private:
@@ -119,15 +121,15 @@ void keep_for_traced_function(std::shared_ptr<Callback> f);
 std::vector<Spec> specs_of(nb::handle list);  // of pairs (dtype, dims); None is an empty list
 
 // --- the parts -------------------------------------------------------------------------------------------------------------------------
-void add_types(nb::module_& m);     // dtypes, Dim
-void add_tensor(nb::module_& m);    // Tensor, to and from arrays
-void add_ops(nb::module_& m);       // one callable for each row
-void add_state(nb::module_& m);     // Variable, Tape
-void add_functions(nb::module_& m); // Function, control flow
-void add_callbacks(nb::module_& m); // custom_gradient, remat, host_call, EagerScope
-void add_loop(nb::module_& m);      // StepLoop
-void add_data(nb::module_& m);      // Dataset, Iterator
-void add_strings(nb::module_& m);   // tensors of strings
+void add_types(nb::module_& m);      // dtypes, Dim
+void add_tensor(nb::module_& m);     // Tensor, to and from arrays
+void add_ops(nb::module_& m);        // one callable for each row
+void add_state(nb::module_& m);      // Variable, Tape
+void add_functions(nb::module_& m);  // Function, control flow
+void add_callbacks(nb::module_& m);  // custom_gradient, remat, host_call, EagerScope
+void add_loop(nb::module_& m);       // StepLoop
+void add_data(nb::module_& m);       // Dataset, Iterator
+void add_strings(nb::module_& m);    // tensors of strings
 
 // An op as a Python operator calls it.
 PyObject* call_binary(const ir::OpDef& op, PyObject* a, PyObject* b, Promotion promotion);

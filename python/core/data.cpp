@@ -265,44 +265,57 @@ void add_sources(nb::class_<Pipeline>& c) {
     return made([&] { return D::from_tensors(std::move(t)); });
   });
   c.def_static("range", [](int64_t start, int64_t stop, int64_t step) { return made([&] { return D::range(start, stop, step); }); });
-  c.def_static("random", [](std::optional<uint64_t> seed, bool again) { return made([&] { return random_numbers(seed, again); }); },
-               nb::arg("seed").none(), nb::arg("again"));
-  c.def_static("generator", [](nb::handle start, nb::handle specs, int64_t cardinality) {
-    const Function f = function(start);
-    if (specs.is_none()) return made([&] { return D::generator_untyped(generator_function(f), cardinality); }, {f});
-    const std::vector<Spec> s = specs_of(specs);
-    return made([&] { return D::generator(generator_function(f), s, cardinality); }, {f});
-  }, nb::arg("start"), nb::arg("specs").none(), nb::arg("cardinality"));
-  c.def_static("list_files", [](const std::vector<std::string>& patterns, bool shuffle, std::optional<uint64_t> seed) {
-    return made([&] {
-      std::vector<std::string> names;
-      for (const std::string& p : patterns) {
-        data::Iterator files = D::list_files(p).iterate();
-        for (Element e; files.next(e);) names.push_back(data::to_text(e[0]));
-      }
-      if (names.empty()) user_error("list_files: no patterns");
-      const auto count = static_cast<int64_t>(names.size());
-      const D all = D::from_slices({as_string_rows(names)});
-      return shuffle ? all.shuffle(count, {.seed = seed}) : all;
-    });
-  }, nb::arg("patterns"), nb::arg("shuffle"), nb::arg("seed").none());
+  c.def_static(
+      "random", [](std::optional<uint64_t> seed, bool again) { return made([&] { return random_numbers(seed, again); }); },
+      nb::arg("seed").none(), nb::arg("again"));
+  c.def_static(
+      "generator",
+      [](nb::handle start, nb::handle specs, int64_t cardinality) {
+        const Function f = function(start);
+        if (specs.is_none()) return made([&] { return D::generator_untyped(generator_function(f), cardinality); }, {f});
+        const std::vector<Spec> s = specs_of(specs);
+        return made([&] { return D::generator(generator_function(f), s, cardinality); }, {f});
+      },
+      nb::arg("start"), nb::arg("specs").none(), nb::arg("cardinality"));
+  c.def_static(
+      "list_files",
+      [](const std::vector<std::string>& patterns, bool shuffle, std::optional<uint64_t> seed) {
+        return made([&] {
+          std::vector<std::string> names;
+          for (const std::string& p : patterns) {
+            data::Iterator files = D::list_files(p).iterate();
+            for (Element e; files.next(e);) names.push_back(data::to_text(e[0]));
+          }
+          if (names.empty()) user_error("list_files: no patterns");
+          const auto count = static_cast<int64_t>(names.size());
+          const D all = D::from_slices({as_string_rows(names)});
+          return shuffle ? all.shuffle(count, {.seed = seed}) : all;
+        });
+      },
+      nb::arg("patterns"), nb::arg("shuffle"), nb::arg("seed").none());
   c.def_static("text_lines", [](std::vector<std::string> files, const std::string& compression, size_t buffer) {
     return made([&] { return as_strings(D::text_lines(std::move(files), {compression_of(compression), buffer})); });
   });
   c.def_static("tfrecords", [](std::vector<std::string> files, const std::string& compression, size_t buffer) {
     return made([&] { return as_strings(D::tfrecords(std::move(files), {compression_of(compression), buffer})); });
   });
-  c.def_static("fixed_length_records", [](std::vector<std::string> files, int64_t record, int64_t header, int64_t footer, const std::string& compression) {
-    return made([&] { return as_strings(D::fixed_length_records(std::move(files), record, {header, footer, compression_of(compression)})); });
-  });
+  c.def_static("fixed_length_records",
+               [](std::vector<std::string> files, int64_t record, int64_t header, int64_t footer, const std::string& compression) {
+                 return made([&] {
+                   return as_strings(D::fixed_length_records(std::move(files), record, {header, footer, compression_of(compression)}));
+                 });
+               });
   c.def_static("zip", [](nb::handle list) {
     const std::vector<D> all = datasets_of(list);
     return made([&] { return D::zip(all); });
   });
-  c.def_static("sample_from", [](nb::handle list, std::vector<double> weights, std::optional<uint64_t> seed, bool stop_on_empty) {
-    const std::vector<D> all = datasets_of(list);
-    return made([&] { return D::sample_from(all, {std::move(weights), seed, stop_on_empty}); });
-  }, nb::arg("datasets"), nb::arg("weights"), nb::arg("seed").none(), nb::arg("stop_on_empty"));
+  c.def_static(
+      "sample_from",
+      [](nb::handle list, std::vector<double> weights, std::optional<uint64_t> seed, bool stop_on_empty) {
+        const std::vector<D> all = datasets_of(list);
+        return made([&] { return D::sample_from(all, {std::move(weights), seed, stop_on_empty}); });
+      },
+      nb::arg("datasets"), nb::arg("weights"), nb::arg("seed").none(), nb::arg("stop_on_empty"));
   c.def_static("choose_from", [](nb::handle list, const Pipeline& choice, bool stop_on_empty) {
     const std::vector<D> all = datasets_of(list);
     return made([&] { return D::choose_from(all, choice.dataset, stop_on_empty); });
@@ -310,68 +323,94 @@ void add_sources(nb::class_<Pipeline>& c) {
 }
 
 void add_functional_stages(nb::class_<Pipeline>& c) {
-  c.def("map", [](const Pipeline& p, nb::handle body, int64_t calls, bool deterministic) {
-    const Function f = function(body);
-    return made([&] { return p.dataset.map_flat(flat_function(f), {.parallel_calls = calls, .deterministic = deterministic}); }, {f});
-  }, "Traced once, here, when the types of the elements are known.");
-  c.def("map_callback", [](const Pipeline& p, nb::handle body, int64_t calls, bool deterministic, nb::handle specs, const std::string& name) {
-    const Function f = function(body);
-    data::CallbackOptions o{.parallel_calls = calls, .deterministic = deterministic, .name = name};
-    if (!specs.is_none()) o.specs = specs_of(specs);
-    return made([&] { return p.dataset.map_callback_flat(flat_function(f), std::move(o)); }, {f});
-  }, nb::arg("f"), nb::arg("calls"), nb::arg("deterministic"), nb::arg("specs").none(), nb::arg("name") = "map_callback");
+  c.def(
+      "map",
+      [](const Pipeline& p, nb::handle body, int64_t calls, bool deterministic) {
+        const Function f = function(body);
+        return made([&] { return p.dataset.map_flat(flat_function(f), {.parallel_calls = calls, .deterministic = deterministic}); }, {f});
+      },
+      "Traced once, here, when the types of the elements are known.");
+  c.def(
+      "map_callback",
+      [](const Pipeline& p, nb::handle body, int64_t calls, bool deterministic, nb::handle specs, const std::string& name) {
+        const Function f = function(body);
+        data::CallbackOptions o{.parallel_calls = calls, .deterministic = deterministic, .name = name};
+        if (!specs.is_none()) o.specs = specs_of(specs);
+        return made([&] { return p.dataset.map_callback_flat(flat_function(f), std::move(o)); }, {f});
+      },
+      nb::arg("f"), nb::arg("calls"), nb::arg("deterministic"), nb::arg("specs").none(), nb::arg("name") = "map_callback");
   c.def("filter", [](const Pipeline& p, nb::handle body, bool traced) {
     const Function f = function(body);
-    return made([&] { return traced ? p.dataset.filter_flat(flat_function(f)) : p.dataset.filter_callback(number_function<bool>(f)); }, {f});
+    return made([&] { return traced ? p.dataset.filter_flat(flat_function(f)) : p.dataset.filter_callback(number_function<bool>(f)); },
+                {f});
   });
   c.def("take_while", [](const Pipeline& p, nb::handle body, bool traced) {
     const Function f = function(body);
-    return made([&] { return traced ? p.dataset.take_while_flat(flat_function(f)) : p.dataset.take_while_callback(number_function<bool>(f)); }, {f});
+    return made(
+        [&] { return traced ? p.dataset.take_while_flat(flat_function(f)) : p.dataset.take_while_callback(number_function<bool>(f)); },
+        {f});
   });
   c.def("scan", [](const Pipeline& p, nb::handle initial, nb::handle body) {
     const Function f = function(body);
     Element state = to_tensors(initial.ptr());
     return made([&] { return p.dataset.scan(std::move(state), flat_function(f)); }, {f});
   });
-  c.def("flat_map", [](const Pipeline& p, nb::handle body, nb::handle specs) {
-    const Function f = function(body);
-    const std::vector<Spec> s = specs.is_none() ? std::vector<Spec>{} : specs_of(specs);
-    return made([&] { return p.dataset.flat_map(dataset_function(f), s); }, {f});
-  }, nb::arg("f"), nb::arg("specs").none());
-  c.def("interleave", [](const Pipeline& p, nb::handle body, int64_t cycle, int64_t block, int64_t calls, bool deterministic, nb::handle specs) {
-    const Function f = function(body);
-    data::InterleaveOptions o{cycle, block, calls, deterministic};
-    if (!specs.is_none()) o.specs = specs_of(specs);
-    return made([&] { return p.dataset.interleave(dataset_function(f), std::move(o)); }, {f});
-  }, nb::arg("f"), nb::arg("cycle"), nb::arg("block"), nb::arg("calls"), nb::arg("deterministic"), nb::arg("specs").none());
+  c.def(
+      "flat_map",
+      [](const Pipeline& p, nb::handle body, nb::handle specs) {
+        const Function f = function(body);
+        const std::vector<Spec> s = specs.is_none() ? std::vector<Spec>{} : specs_of(specs);
+        return made([&] { return p.dataset.flat_map(dataset_function(f), s); }, {f});
+      },
+      nb::arg("f"), nb::arg("specs").none());
+  c.def(
+      "interleave",
+      [](const Pipeline& p, nb::handle body, int64_t cycle, int64_t block, int64_t calls, bool deterministic, nb::handle specs) {
+        const Function f = function(body);
+        data::InterleaveOptions o{cycle, block, calls, deterministic};
+        if (!specs.is_none()) o.specs = specs_of(specs);
+        return made([&] { return p.dataset.interleave(dataset_function(f), std::move(o)); }, {f});
+      },
+      nb::arg("f"), nb::arg("cycle"), nb::arg("block"), nb::arg("calls"), nb::arg("deterministic"), nb::arg("specs").none());
   // With `traced`, the length is compiled and Python is not asked for each element.
-  c.def("bucket", [](const Pipeline& p, nb::handle body, bool traced, std::vector<int64_t> boundaries, std::vector<int64_t> sizes, bool drop,
-                     nb::handle shapes, nb::handle values, bool to_boundary) {
-    const Function f = function(body);
-    data::PaddedOptions o = padded_options(drop, shapes, values, to_boundary);
-    return made([&] {
-      std::function<int64_t(const Element&)> length = number_function<int64_t>(f);
-      if (traced)
-        length = [compiled = FlatCallable(flat_function(f), {.name = "length", .specs = p.dataset.specs()})](const Element& e) {
-          return compiled(e).at(0).reshape({}).item<int64_t>();
-        };
-      return p.dataset.bucket_by_sequence_length(std::move(length), std::move(boundaries), std::move(sizes), std::move(o));
-    }, {f});
-  }, nb::arg("length"), nb::arg("traced"), nb::arg("boundaries"), nb::arg("sizes"), nb::arg("drop"), nb::arg("shapes").none(),
-     nb::arg("values").none(), nb::arg("to_boundary"));
+  c.def(
+      "bucket",
+      [](const Pipeline& p, nb::handle body, bool traced, std::vector<int64_t> boundaries, std::vector<int64_t> sizes, bool drop,
+         nb::handle shapes, nb::handle values, bool to_boundary) {
+        const Function f = function(body);
+        data::PaddedOptions o = padded_options(drop, shapes, values, to_boundary);
+        return made(
+            [&] {
+              std::function<int64_t(const Element&)> length = number_function<int64_t>(f);
+              if (traced)
+                length = [compiled = FlatCallable(flat_function(f), {.name = "length", .specs = p.dataset.specs()})](const Element& e) {
+                  return compiled(e).at(0).reshape({}).item<int64_t>();
+                };
+              return p.dataset.bucket_by_sequence_length(std::move(length), std::move(boundaries), std::move(sizes), std::move(o));
+            },
+            {f});
+      },
+      nb::arg("length"), nb::arg("traced"), nb::arg("boundaries"), nb::arg("sizes"), nb::arg("drop"), nb::arg("shapes").none(),
+      nb::arg("values").none(), nb::arg("to_boundary"));
 }
 
 void add_stages(nb::class_<Pipeline>& c) {
   c.def("batch", [](const Pipeline& p, int64_t size, bool drop, int64_t calls, bool deterministic) {
     return made([&] { return p.dataset.batch(size, data::BatchOptions{drop, calls, deterministic, true}); });
   });
-  c.def("padded_batch", [](const Pipeline& p, int64_t size, bool drop, nb::handle shapes, nb::handle values) {
-    data::PaddedOptions o = padded_options(drop, shapes, values, false);
-    return made([&] { return p.dataset.padded_batch(size, std::move(o)); });
-  }, nb::arg("size"), nb::arg("drop"), nb::arg("shapes").none(), nb::arg("values").none());
-  c.def("shuffle", [](const Pipeline& p, int64_t size, std::optional<uint64_t> seed, bool again) {
-    return made([&] { return p.dataset.shuffle(size, {seed, again}); });
-  }, nb::arg("size"), nb::arg("seed").none(), nb::arg("again"));
+  c.def(
+      "padded_batch",
+      [](const Pipeline& p, int64_t size, bool drop, nb::handle shapes, nb::handle values) {
+        data::PaddedOptions o = padded_options(drop, shapes, values, false);
+        return made([&] { return p.dataset.padded_batch(size, std::move(o)); });
+      },
+      nb::arg("size"), nb::arg("drop"), nb::arg("shapes").none(), nb::arg("values").none());
+  c.def(
+      "shuffle",
+      [](const Pipeline& p, int64_t size, std::optional<uint64_t> seed, bool again) {
+        return made([&] { return p.dataset.shuffle(size, {seed, again}); });
+      },
+      nb::arg("size"), nb::arg("seed").none(), nb::arg("again"));
   c.def("window", [](const Pipeline& p, int64_t size, int64_t shift, int64_t stride, bool drop) {
     return made([&] { return p.dataset.window(size, {shift, stride, drop}); });
   });
@@ -391,10 +430,13 @@ void add_stages(nb::class_<Pipeline>& c) {
   c.def("prefetch", [](const Pipeline& p, int64_t elements) { return made([&] { return p.dataset.prefetch(elements); }); });
   c.def("ignore_errors", [](const Pipeline& p, bool log) { return made([&] { return p.dataset.ignore_errors(log); }); });
   c.def("assert_cardinality", [](const Pipeline& p, int64_t count) { return made([&] { return p.dataset.assert_cardinality(count); }); });
-  c.def("options", [](const Pipeline& p, std::optional<bool> deterministic, std::optional<bool> autotune, std::optional<double> cpu_share,
-                      std::optional<size_t> ram_bytes) {
-    return made([&] { return p.dataset.options({cpu_share, ram_bytes, deterministic, autotune}); });
-  }, nb::arg("deterministic").none(), nb::arg("autotune").none(), nb::arg("cpu_share").none(), nb::arg("ram_bytes").none());
+  c.def(
+      "options",
+      [](const Pipeline& p, std::optional<bool> deterministic, std::optional<bool> autotune, std::optional<double> cpu_share,
+         std::optional<size_t> ram_bytes) {
+        return made([&] { return p.dataset.options({cpu_share, ram_bytes, deterministic, autotune}); });
+      },
+      nb::arg("deterministic").none(), nb::arg("autotune").none(), nb::arg("cpu_share").none(), nb::arg("ram_bytes").none());
 }
 
 }  // namespace
@@ -404,14 +446,17 @@ void add_data(nb::module_& m) {
   add_sources(pipeline);
   add_functional_stages(pipeline);
   add_stages(pipeline);
-  pipeline.def("specs", [](const Pipeline& p) {
-    std::optional<std::vector<Spec>> specs;
-    {
-      nb::gil_scoped_release release;
-      specs = p.dataset.known_specs();
-    }
-    return from_specs(specs);
-  }, "(dtype, dims) of each component; None when only running it would tell.");
+  pipeline.def(
+      "specs",
+      [](const Pipeline& p) {
+        std::optional<std::vector<Spec>> specs;
+        {
+          nb::gil_scoped_release release;
+          specs = p.dataset.known_specs();
+        }
+        return from_specs(specs);
+      },
+      "(dtype, dims) of each component; None when only running it would tell.");
   pipeline.def("cardinality", [](const Pipeline& p) { return p.dataset.cardinality(); });
   pipeline.def("str", [](const Pipeline& p) { return p.dataset.str(); });
   pipeline.def("iterate", [](const Pipeline& p) {
@@ -427,9 +472,8 @@ void add_data(nb::module_& m) {
   m.def("stop_iterators", &PipelineIterator::stop_all);
 
   nb::class_<data::RecordWriter>(m, "RecordWriter")
-      .def("__init__", [](data::RecordWriter* self, const std::string& file, const std::string& compression) {
-        new (self) data::RecordWriter(file, compression_of(compression));
-      })
+      .def("__init__", [](data::RecordWriter* self, const std::string& file,
+                          const std::string& compression) { new (self) data::RecordWriter(file, compression_of(compression)); })
       .def("write", [](data::RecordWriter& w, nb::bytes record) { w.write({record.c_str(), record.size()}); })
       .def("close", &data::RecordWriter::close);
 }

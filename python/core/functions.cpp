@@ -75,31 +75,40 @@ void keep_for_traced_function(std::shared_ptr<Callback> f) {
 
 void add_functions(nb::module_& m) {
   nb::class_<CompiledFunction>(m, "Function", nb::type_slots(function_slots))
-      .def("__init__", [](CompiledFunction* self, nb::handle body, const std::string& name, nb::handle specs) {
-        new (self) CompiledFunction(body, name, specs_of(specs));
-      }, nb::arg("body"), nb::arg("name") = "function", nb::arg("specs").none() = nb::none())
+      .def(
+          "__init__",
+          [](CompiledFunction* self, nb::handle body, const std::string& name, nb::handle specs) {
+            new (self) CompiledFunction(body, name, specs_of(specs));
+          },
+          nb::arg("body"), nb::arg("name") = "function", nb::arg("specs").none() = nb::none())
       .def("__call__", call_function)
       .def_prop_ro("trace_count", [](const CompiledFunction& f) { return f.callable().trace_count(); })
-      .def("prepare", [](CompiledFunction& f) {
-        const PythonCall call;
-        const CalledScope scope(f);
-        nb::gil_scoped_release release;
-        f.callable().prepare(std::source_location());
-      }, "Traces and compiles a function with specs now.")
+      .def(
+          "prepare",
+          [](CompiledFunction& f) {
+            const PythonCall call;
+            const CalledScope scope(f);
+            nb::gil_scoped_release release;
+            f.callable().prepare(std::source_location());
+          },
+          "Traces and compiles a function with specs now.")
       .def("graph", [](const CompiledFunction& f) { return f.callable().graph_str(); })
-      .def("result_specs", [](CompiledFunction& f, nb::handle specs) {
-        const std::vector<Spec> in = specs_of(specs);
-        std::vector<Spec> out;
-        const PythonCall call;
-        const CalledScope scope(f);
-        {
-          nb::gil_scoped_release release;
-          out = f.callable().result_specs(in);
-        }
-        nb::list results;
-        for (const Spec& s : out) results.append(nb::make_tuple(from_dtype(s.dtype), from_dims(s.dims)));
-        return results;
-      }, "Types of the results for arguments of these types: (dtype, dims) each. Traces only.");
+      .def(
+          "result_specs",
+          [](CompiledFunction& f, nb::handle specs) {
+            const std::vector<Spec> in = specs_of(specs);
+            std::vector<Spec> out;
+            const PythonCall call;
+            const CalledScope scope(f);
+            {
+              nb::gil_scoped_release release;
+              out = f.callable().result_specs(in);
+            }
+            nb::list results;
+            for (const Spec& s : out) results.append(nb::make_tuple(from_dtype(s.dtype), from_dims(s.dims)));
+            return results;
+          },
+          "Types of the results for arguments of these types: (dtype, dims) each. Traces only.");
 
   m.def("cond", [](nb::handle predicate, nb::handle then, nb::handle otherwise) {
     const Tensor p = to_tensor(predicate.ptr());
@@ -124,37 +133,45 @@ void add_functions(nb::module_& m) {
     }
     return from_tensors(results);
   });
-  m.def("while_loop", [](nb::handle condition, nb::handle body, nb::handle state, std::optional<int64_t> max_trips) {
-    const FlatFunction test = flat_function(std::make_shared<Callback>(condition)), step = flat_function(std::make_shared<Callback>(body));
-    const std::vector<Tensor> initial = to_tensors(state.ptr());
-    const PythonCall call;
-    std::vector<Tensor> results;
-    {
-      nb::gil_scoped_release release;
-      results = flat::while_loop([&](const std::vector<Tensor>& s) { return first_of(test, s); }, step, initial, max_trips, std::source_location());
-    }
-    return from_tensors(results);
-  }, nb::arg("condition"), nb::arg("body"), nb::arg("state"), nb::arg("max_trips").none() = nb::none());
-  m.def("scan", [](nb::handle body, nb::handle carry, nb::handle sequences, nb::handle length, bool reverse) {
-    const auto f = std::make_shared<Callback>(body);
-    const flat::ScanBody step = [&](const std::vector<Tensor>& c, const std::vector<Tensor>& x) {
-      nb::gil_scoped_acquire gil;
-      nb::object result = nb::steal(PyObject_CallFunctionObjArgs(f->get(), from_tensors(c).ptr(), from_tensors(x).ptr(), nullptr));
-      if (!result.is_valid()) throw nb::python_error();
-      const nb::tuple pair = nb::cast<nb::tuple>(result);
-      return flat::Step{to_tensors(nb::handle(pair[0]).ptr()), to_tensors(nb::handle(pair[1]).ptr())};
-    };
-    const std::vector<Tensor> c = to_tensors(carry.ptr()), x = to_tensors(sequences.ptr());
-    std::optional<Dim> steps;
-    if (!length.is_none()) steps = as_dim(length.ptr());
-    const PythonCall call;
-    flat::Step last;
-    {
-      nb::gil_scoped_release release;
-      last = flat::scan(step, c, x, steps, reverse, std::source_location());
-    }
-    return nb::make_tuple(from_tensors(last.carry), from_tensors(last.outputs));
-  }, nb::arg("body"), nb::arg("carry"), nb::arg("sequences"), nb::arg("length").none() = nb::none(), nb::arg("reverse") = false);
+  m.def(
+      "while_loop",
+      [](nb::handle condition, nb::handle body, nb::handle state, std::optional<int64_t> max_trips) {
+        const FlatFunction test = flat_function(std::make_shared<Callback>(condition)),
+                           step = flat_function(std::make_shared<Callback>(body));
+        const std::vector<Tensor> initial = to_tensors(state.ptr());
+        const PythonCall call;
+        std::vector<Tensor> results;
+        {
+          nb::gil_scoped_release release;
+          results = flat::while_loop([&](const std::vector<Tensor>& s) { return first_of(test, s); }, step, initial, max_trips,
+                                     std::source_location());
+        }
+        return from_tensors(results);
+      },
+      nb::arg("condition"), nb::arg("body"), nb::arg("state"), nb::arg("max_trips").none() = nb::none());
+  m.def(
+      "scan",
+      [](nb::handle body, nb::handle carry, nb::handle sequences, nb::handle length, bool reverse) {
+        const auto f = std::make_shared<Callback>(body);
+        const flat::ScanBody step = [&](const std::vector<Tensor>& c, const std::vector<Tensor>& x) {
+          nb::gil_scoped_acquire gil;
+          nb::object result = nb::steal(PyObject_CallFunctionObjArgs(f->get(), from_tensors(c).ptr(), from_tensors(x).ptr(), nullptr));
+          if (!result.is_valid()) throw nb::python_error();
+          const nb::tuple pair = nb::cast<nb::tuple>(result);
+          return flat::Step{to_tensors(nb::handle(pair[0]).ptr()), to_tensors(nb::handle(pair[1]).ptr())};
+        };
+        const std::vector<Tensor> c = to_tensors(carry.ptr()), x = to_tensors(sequences.ptr());
+        std::optional<Dim> steps;
+        if (!length.is_none()) steps = as_dim(length.ptr());
+        const PythonCall call;
+        flat::Step last;
+        {
+          nb::gil_scoped_release release;
+          last = flat::scan(step, c, x, steps, reverse, std::source_location());
+        }
+        return nb::make_tuple(from_tensors(last.carry), from_tensors(last.outputs));
+      },
+      nb::arg("body"), nb::arg("carry"), nb::arg("sequences"), nb::arg("length").none() = nb::none(), nb::arg("reverse") = false);
 
   m.def("is_tracing", [] { return frontend::thread_state.tracer != nullptr; });
   // As EagerScope, for callers that put the state back themselves.

@@ -49,8 +49,8 @@ void add_loop(nb::module_& m) {
   nb::class_<train::StepLoop>(m, "StepLoop", "A compiled function over batches; see include/tandem/train.hpp.")
       .def_static(
           "over_arrays",
-          [](const CompiledFunction& step, nb::handle arrays, int64_t batch_size, bool shuffled, uint64_t seed, std::optional<int64_t> steps,
-             nb::handle after) {
+          [](const CompiledFunction& step, nb::handle arrays, int64_t batch_size, bool shuffled, uint64_t seed,
+             std::optional<int64_t> steps, nb::handle after) {
             train::LoopOptions options{.name = "fit", .steps_per_epoch = steps};
             if (!after.is_none()) {
               options.after = [f = flat_function(std::make_shared<Callback>(after))](const std::vector<Tensor>& results) { f(results); };
@@ -68,15 +68,17 @@ void add_loop(nb::module_& m) {
           nb::arg("step"), nb::arg("batches"), nb::arg("steps_per_epoch").none() = nb::none(), nb::keep_alive<0, 2>(),
           "The dataset's elements are the batches; their types must be known.")
       .def("begin_epoch", &train::StepLoop::begin_epoch, nb::call_guard<nb::gil_scoped_release>())
-      .def("run", run, nb::arg("steps"), nb::arg("seconds"), "Runs until so many steps are done, so many seconds have passed, or the epoch ends.")
+      .def("run", run, nb::arg("steps"), nb::arg("seconds"),
+           "Runs until so many steps are done, so many seconds have passed, or the epoch ends.")
       .def_prop_ro("at_end", &train::StepLoop::at_end)
       .def_prop_ro("step", &train::StepLoop::step)
       .def_prop_ro("steps", &train::StepLoop::steps)
       .def_prop_ro("results", [](const train::StepLoop& l) { return from_tensors(l.results()); })
-      .def("position", [](const train::StepLoop& l) {
-        const std::string p = l.position();
-        return nb::bytes(p.data(), p.size());
-      })
+      .def("position",
+           [](const train::StepLoop& l) {
+             const std::string p = l.position();
+             return nb::bytes(p.data(), p.size());
+           })
       .def("restore", [](train::StepLoop& l, nb::bytes p) { l.restore(std::string(p.c_str(), p.size())); });
 }
 

@@ -143,16 +143,18 @@ PyObject* op_repr(PyObject* self) {
   return PyUnicode_FromString(cat("<op ", op.name, op.sig, ">").c_str());
 }
 
-PyGetSetDef properties[] = {
-    {"__name__", op_name, nullptr, nullptr, nullptr}, {"__doc__", op_doc, nullptr, nullptr, nullptr}, {nullptr, nullptr, nullptr, nullptr, nullptr}};
-PyMemberDef members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(OpObject, vectorcall), READONLY, nullptr}, {nullptr, 0, 0, 0, nullptr}};
+PyGetSetDef properties[] = {{"__name__", op_name, nullptr, nullptr, nullptr},
+                            {"__doc__", op_doc, nullptr, nullptr, nullptr},
+                            {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyMemberDef members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(OpObject, vectorcall), READONLY, nullptr},
+                         {nullptr, 0, 0, 0, nullptr}};
 PyType_Slot op_slots[] = {{Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
                           {Py_tp_repr, reinterpret_cast<void*>(op_repr)},
                           {Py_tp_getset, properties},
                           {Py_tp_members, members},
                           {0, nullptr}};
-PyType_Spec op_spec = {"tandem._core.Op", sizeof(OpObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-                       op_slots};
+PyType_Spec op_spec = {"tandem._core.Op", sizeof(OpObject), 0,
+                       Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION, op_slots};
 
 }  // namespace
 
@@ -166,9 +168,10 @@ void add_ops(nb::module_& m) {
     const char* doc;
   };
   std::map<const ir::OpDef*, const Row*> rows;
-  for (const Space& s : {Space{"ops", Promotion::Native, "All ops; operands are promoted as NumPy does."},
-                         Space{"keras_ops", Promotion::Keras, "All ops; operands of different types never meet in 64 bits, as Keras wants it."},
-                         Space{"strict_ops", Promotion::Strict, "All ops; tensors of different types are an error, as TensorFlow wants it."}}) {
+  for (const Space& s :
+       {Space{"ops", Promotion::Native, "All ops; operands are promoted as NumPy does."},
+        Space{"keras_ops", Promotion::Keras, "All ops; operands of different types never meet in 64 bits, as Keras wants it."},
+        Space{"strict_ops", Promotion::Strict, "All ops; tensors of different types are an error, as TensorFlow wants it."}}) {
     nb::module_ space = m.def_submodule(s.name, s.doc);
     for (const ir::OpDef* op : ops::table().all()) {
       if (op->has(ir::kStructural)) continue;

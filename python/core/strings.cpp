@@ -146,7 +146,8 @@ void add_strings(nb::module_& m) {
 
   s.def("decode_jpeg", [](const Tensor& x, int64_t channels) { return now([&] { return data::decode_jpeg(bytes_tensor(x), channels); }); });
   s.def("decode_png", [](const Tensor& x, int64_t channels) { return now([&] { return data::decode_png(bytes_tensor(x), channels); }); });
-  s.def("decode_image", [](const Tensor& x, int64_t channels) { return now([&] { return data::decode_image(bytes_tensor(x), channels); }); });
+  s.def("decode_image",
+        [](const Tensor& x, int64_t channels) { return now([&] { return data::decode_image(bytes_tensor(x), channels); }); });
 }
 
 }  // namespace tandem::python

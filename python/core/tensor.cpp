@@ -3,11 +3,11 @@
 
 #include <cstring>
 
+#include <tandem/dlpack.hpp>
 #include "core.hpp"
 #include "frontend/memory.hpp"
 #include "frontend/shape_values.hpp"
 #include "frontend/tensor_impl.hpp"
-#include <tandem/dlpack.hpp>
 
 namespace tandem::python {
 namespace {
@@ -33,10 +33,10 @@ PyObject* call_unary(const ir::OpDef& op, PyObject* x) {
   }
 }
 
-#define TANDEM_BINARY_SLOT(slot, op)                                  \
-  PyObject* slot(PyObject* a, PyObject* b) {                          \
-    static const ir::OpDef& op_row = row(op);                         \
-    return call_binary(op_row, a, b, Promotion::Keras);               \
+#define TANDEM_BINARY_SLOT(slot, op)                    \
+  PyObject* slot(PyObject* a, PyObject* b) {            \
+    static const ir::OpDef& op_row = row(op);           \
+    return call_binary(op_row, a, b, Promotion::Keras); \
   }
 TANDEM_BINARY_SLOT(nb_add, "add")
 TANDEM_BINARY_SLOT(nb_subtract, "subtract")
@@ -99,7 +99,8 @@ PyObject* nb_invert(PyObject* x) {
 PyObject* nb_positive(PyObject* x) { return Py_NewRef(x); }
 
 PyObject* compare(PyObject* a, PyObject* b, int how) {
-  static const ir::OpDef* const rows[] = {&row("less"), &row("less_equal"), &row("equal"), &row("not_equal"), &row("greater"), &row("greater_equal")};
+  static const ir::OpDef* const rows[] = {&row("less"),      &row("less_equal"), &row("equal"),
+                                          &row("not_equal"), &row("greater"),    &row("greater_equal")};
   if (b == Py_None) {
     if (how == Py_EQ) Py_RETURN_FALSE;
     if (how == Py_NE) Py_RETURN_TRUE;
@@ -113,7 +114,10 @@ const Tensor& self_tensor(PyObject* self) { return *nb::inst_ptr<Tensor>(self); 
 
 // Python's own message would not say what to do.
 void check_readable(const Tensor& t, const char* what) {
-  if (t.is_traced()) user_error(what, ": ", t.type_str(), " has no value while a function is traced\n  hint: tf.cond, tf.while_loop and tf.function's own if, while and for take tensors; tf.print and tf.py_function see values");
+  if (t.is_traced())
+    user_error(what, ": ", t.type_str(),
+               " has no value while a function is traced\n  hint: tf.cond, tf.while_loop and tf.function's own if, while and for take "
+               "tensors; tf.print and tf.py_function see values");
 }
 
 template <class F> auto guarded(F&& f, decltype(f()) failed) -> decltype(f()) {
@@ -126,22 +130,28 @@ template <class F> auto guarded(F&& f, decltype(f()) failed) -> decltype(f()) {
 }
 
 int tensor_bool(PyObject* self) {
-  return guarded([&] {
-    const Tensor& t = self_tensor(self);
-    check_readable(t, "using a tensor as a Python bool");
-    if (t.size() != 1) throw nb::value_error("The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()");
-    if (is_string(t)) return strings_of(t)[0].empty() ? 0 : 1;
-    return t.reshape({}).item<bool>() ? 1 : 0;
-  }, -1);
+  return guarded(
+      [&] {
+        const Tensor& t = self_tensor(self);
+        check_readable(t, "using a tensor as a Python bool");
+        if (t.size() != 1)
+          throw nb::value_error("The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()");
+        if (is_string(t)) return strings_of(t)[0].empty() ? 0 : 1;
+        return t.reshape({}).item<bool>() ? 1 : 0;
+      },
+      -1);
 }
 
 Py_ssize_t tensor_length(PyObject* self) {
-  return guarded([&]() -> Py_ssize_t {
-    const Dims dims = self_tensor(self).dims();
-    if (dims.empty()) throw nb::type_error("Scalar tensor has no `len()`");
-    if (!dims[0].is_const()) throw nb::type_error("len() of a tensor whose first extent is not known while tracing; use tf.shape(x)[0]");
-    return dims[0].value();
-  }, -1);
+  return guarded(
+      [&]() -> Py_ssize_t {
+        const Dims dims = self_tensor(self).dims();
+        if (dims.empty()) throw nb::type_error("Scalar tensor has no `len()`");
+        if (!dims[0].is_const())
+          throw nb::type_error("len() of a tensor whose first extent is not known while tracing; use tf.shape(x)[0]");
+        return dims[0].value();
+      },
+      -1);
 }
 
 nb::object number_of(const Tensor& t) {
@@ -161,15 +171,17 @@ PyObject* tensor_float(PyObject* self) {
   return guarded([&] { return PyNumber_Float(number_of(self_tensor(self)).ptr()); }, nullptr);
 }
 PyObject* tensor_index(PyObject* self) {
-  return guarded([&]() -> PyObject* {
-    const Tensor& t = self_tensor(self);
-    if (!is_int(t.dtype())) throw nb::type_error("only integer scalar tensors can be converted to a scalar index");
-    if (t.is_traced()) {  // an extent that is a number after all
-      const Dim d = as_dim(self);
-      if (d.is_const()) return nb::int_(d.value()).release().ptr();
-    }
-    return number_of(t).release().ptr();
-  }, nullptr);
+  return guarded(
+      [&]() -> PyObject* {
+        const Tensor& t = self_tensor(self);
+        if (!is_int(t.dtype())) throw nb::type_error("only integer scalar tensors can be converted to a scalar index");
+        if (t.is_traced()) {  // an extent that is a number after all
+          const Dim d = as_dim(self);
+          if (d.is_const()) return nb::int_(d.value()).release().ptr();
+        }
+        return number_of(t).release().ptr();
+      },
+      nullptr);
 }
 
 // --- indexing: numbers, slices, ... and None here; the rest in Python -------------------------------------------------------------------
@@ -306,7 +318,8 @@ nb::object from_buffer(nb::handle o, bool shares, nb::handle as) {
   std::optional<DType> dtype = dtype_of_format(held->format, held->itemsize);
   if (!as.is_none()) {
     const DType wanted = as_dtype(as.ptr());
-    if (static_cast<Py_ssize_t>(size_of(wanted)) != held->itemsize) user_error("from_buffer: elements of ", held->itemsize, " bytes are not ", name(wanted));
+    if (static_cast<Py_ssize_t>(size_of(wanted)) != held->itemsize)
+      user_error("from_buffer: elements of ", held->itemsize, " bytes are not ", name(wanted));
     dtype = wanted;
   }
   if (!dtype) return nb::none();
@@ -467,8 +480,8 @@ PyObject* call_binary(const ir::OpDef& op, PyObject* a, PyObject* b, Promotion p
   } catch (...) {
     set_python_error(std::current_exception());
     // Another class may know what to do with a tensor.
-    if (PyErr_ExceptionMatches(PyExc_TypeError) && !(is_a(a, tensor_type) && is_a(b, tensor_type)) && !PyLong_Check(a) && !PyFloat_Check(a) &&
-        !PyLong_Check(b) && !PyFloat_Check(b)) {
+    if (PyErr_ExceptionMatches(PyExc_TypeError) && !(is_a(a, tensor_type) && is_a(b, tensor_type)) && !PyLong_Check(a) &&
+        !PyFloat_Check(a) && !PyLong_Check(b) && !PyFloat_Check(b)) {
       PyObject* other = is_a(a, tensor_type) || is_a(a, variable_type) ? b : a;
       if (Py_TYPE(other)->tp_as_number && PyType_HasFeature(Py_TYPE(other), Py_TPFLAGS_HEAPTYPE)) {
         PyErr_Clear();
@@ -490,7 +503,8 @@ void add_tensor(nb::module_& m) {
     nb::object tuple = nb::steal(PyTuple_New(t.rank()));
     const Dims dims = t.dims();
     for (size_t i = 0; i < dims.size(); ++i)
-      PyTuple_SET_ITEM(tuple.ptr(), static_cast<Py_ssize_t>(i), dims[i].is_const() ? PyLong_FromLongLong(dims[i].value()) : Py_NewRef(Py_None));
+      PyTuple_SET_ITEM(tuple.ptr(), static_cast<Py_ssize_t>(i),
+                       dims[i].is_const() ? PyLong_FromLongLong(dims[i].value()) : Py_NewRef(Py_None));
     return nb::steal(PyObject_CallOneArg(hooks.shape, tuple.ptr()));
   });
   tensor.def_prop_ro("dtype", [](const Tensor& t) { return from_dtype(t.dtype()); });
@@ -501,7 +515,9 @@ void add_tensor(nb::module_& m) {
   tensor.def("item", [](const Tensor& t) { return number_of(t); });
   tensor.def("dlpack_capsule", to_dlpack, nb::arg("versioned"));
   tensor.def("__dlpack_device__", [](const Tensor&) { return nb::make_tuple(1, 0); });
-  tensor.def("identity", [](const Tensor& t) { return reinterpret_cast<uintptr_t>(t.impl()); }, "A number that names the value, not the Python object.");
+  tensor.def(
+      "identity", [](const Tensor& t) { return reinterpret_cast<uintptr_t>(t.impl()); },
+      "A number that names the value, not the Python object.");
   m.def("from_buffer", from_buffer, nb::arg("object"), nb::arg("shares") = false, nb::arg("dtype").none() = nb::none());
   m.def("from_dlpack", from_dlpack);
 }

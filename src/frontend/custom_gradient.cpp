@@ -26,7 +26,8 @@ void check_gradients(std::span<const Tensor> found, std::span<const ir::TensorTy
   for (size_t i = 0; i < found.size(); ++i) {
     if (!found[i].defined() || !is_float(inputs[i].dtype) || type_of(found[i]) == inputs[i]) continue;
     const std::string what = i < own ? cat("input ", i) : cat("variable '", variables[i - own].name(), "'");
-    user_error("custom_gradient: the gradient of ", what, " is ", type_of(found[i]), ", the ", i < own ? "input" : "variable", " is ", inputs[i]);
+    user_error("custom_gradient: the gradient of ", what, " is ", type_of(found[i]), ", the ", i < own ? "input" : "variable", " is ",
+               inputs[i]);
   }
 }
 
@@ -68,9 +69,9 @@ std::vector<Tensor> recorded(const flat::DifferentiableFunction& f, const std::v
     }
   }
   for (const Tensor& t : made.outputs) entry.outputs.push_back(renamed(t));
-  entry.backward = std::make_shared<const Backward>(
-      [backward = std::move(made.backward), variables = std::move(variables), types = types_of(entry.inputs),
-       where = entry.location](const std::vector<Tensor>& gradients) {
+  entry.backward =
+      std::make_shared<const Backward>([backward = std::move(made.backward), variables = std::move(variables),
+                                        types = types_of(entry.inputs), where = entry.location](const std::vector<Tensor>& gradients) {
         try {
           std::vector<Tensor> found = backward(gradients, variables);
           check_gradients(found, types, variables);

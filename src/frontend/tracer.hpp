@@ -37,7 +37,7 @@ class Tracer {
   Precision precision() const { return precision_; }
   const Tracer* parent() const { return parent_; }
   ir::Builder& builder() { return builder_; }
-  const ir::Graph& graph() const { return builder_.graph(); }  // so far
+  const ir::Graph& graph() const { return builder_.graph(); }                  // so far
   Tensor parameter(const ir::TensorType& type, const std::string& name = "");  // all parameters come before anything else
   Tensor wrap(ir::Value v) const;
   // The value of a tensor in this graph. One from outside is an input from now on; UserError when its trace has ended.

@@ -83,7 +83,9 @@ void StepLoop::end_of_data() {
 }
 
 // Four numbers, then the place in the data, which may be any bytes.
-std::string StepLoop::position() const { return cat(done_, " ", walked_, " ", static_cast<int>(walking_), " ", static_cast<int>(ended_), "\n", batches_->save()); }
+std::string StepLoop::position() const {
+  return cat(done_, " ", walked_, " ", static_cast<int>(walking_), " ", static_cast<int>(ended_), "\n", batches_->save());
+}
 
 void StepLoop::restore(const std::string& position) {
   const size_t end = position.find('\n');

@@ -9,8 +9,8 @@
 
 #include <tandem/error.hpp>
 
-#include "io/file.hpp"
 #include "error_of.hpp"
+#include "io/file.hpp"
 #include "temporary_folder.hpp"
 
 namespace tandem {
