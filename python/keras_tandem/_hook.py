@@ -44,6 +44,14 @@ def _with_our_case(source, name):
     return ast.fix_missing_locations(tree)
 
 
+def _lend_face(module):
+    """What Keras takes from TensorFlow on any backend, such as text layers, datasets from folders and summaries, it finds in tandem's face."""
+    _allow(module)
+    if os.environ.get("KERAS_BACKEND") == NAME:
+        module.tensorflow = module.LazyModule("tandem")
+        module.gfile = module.LazyModule("tandem.io.gfile", pip_name="tandem")
+
+
 def _allow(module):
     """Keras 3.16: a list of backends that come from packages."""
     if hasattr(module, "PLUGGABLE_BACKENDS"):
@@ -136,7 +144,7 @@ def _normalize_whole(module):
 AFTER = {
     "keras.src.ops.nn": _normalize_whole,
     "keras.src.backend.config": _allow,
-    "keras.src.utils.module_utils": _allow,
+    "keras.src.utils.module_utils": _lend_face,
     "keras.src.utils.backend_utils": _teach_dynamic_backend,
     "keras.src.backend.common.global_state": _forget_with_session,
     "keras.src.saving.saving_api": _save_folders,
@@ -158,8 +166,20 @@ class _Loader(importlib.machinery.SourceFileLoader):
             AFTER[module.__name__](module)
 
 
+class _Lent(importlib.abc.Loader):
+    """Layers that compute with TensorFlow on any backend ask for Keras's backend of that name: they get ours."""
+
+    def create_module(self, spec):
+        return None
+
+    def exec_module(self, module):
+        sys.modules[module.__name__] = importlib.import_module(f"{PACKAGE}.flat")
+
+
 class _Finder(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path=None, target=None):
+        if name == "keras.src.backend.tensorflow" and os.environ.get("KERAS_BACKEND") == NAME:
+            return importlib.machinery.ModuleSpec(name, _Lent())
         if name not in CHOOSERS and name not in AFTER:
             return None
         if name == "keras.src.backend.config":  # the first of them that is loaded
