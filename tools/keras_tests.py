@@ -4,6 +4,7 @@ The tests are those inside the installed wheel. They run one process for each ar
 package is counted by itself. One that fails must stand in python/keras_tandem/excluded_tests.txt, with its reason; anything else is an error.
 """
 import argparse
+import importlib.metadata
 import importlib.util
 import json
 import os
@@ -137,10 +138,8 @@ def main():
 
 
 def write(lines, packages, reasons):
-    import keras
-
     text = ["# Keras's own tests", ""]
-    text.append(f"The tests of Keras {keras.__version__} on the backend `tandem`, without TensorFlow, JAX or PyTorch installed. Written by `./dev keras-tests`.")
+    text.append(f"The tests of Keras {importlib.metadata.version('keras')} on the backend `tandem`, without TensorFlow, JAX or PyTorch installed. Written by `./dev keras-tests`.")
     text += ["", *lines, "", "Tests that need another package, by package: " + ", ".join(f"{p} {n}" for p, n in sorted(packages.items(), key=lambda x: -x[1])) + "."]
     text += ["", "## Tests that fail, and why", "", "| test | reason |", "|---|---|"]
     text += [f"| `{name}` | {reason} |" for name, reason in reasons.items()]

@@ -27,6 +27,7 @@ del _type
 
 # The public modules: tf.<name> is tandem.<name>.
 _modules = {
+    "__internal__",
     "autodiff", "autograph", "bitwise", "compat", "config", "data", "debugging", "distribute", "dtypes", "experimental", "feature_column", "image", "io",
     "linalg", "lookup", "math", "nest", "nn", "profiler", "quantization", "queue", "ragged", "random", "saved_model", "sets", "signal", "sparse", "strings",
     "summary", "sysconfig", "test", "train", "types", "version",
