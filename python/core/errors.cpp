@@ -62,7 +62,7 @@ void add_note(const char* text) {
 }  // namespace
 
 Location python_line() {
-  Location found, fallback;
+  Location fallback;
   nb::object frame = nb::steal(reinterpret_cast<PyObject*>(PyThreadState_GetFrame(PyThreadState_Get())));
   while (frame.is_valid() && frame.ptr()) {
     auto* f = reinterpret_cast<PyFrameObject*>(frame.ptr());
@@ -77,7 +77,7 @@ Location python_line() {
     }
     frame = nb::steal(reinterpret_cast<PyObject*>(PyFrame_GetBack(f)));
   }
-  return found ? found : fallback;
+  return fallback;
 }
 
 PythonCall::PythonCall() : before_(frontend::thread_state) {

@@ -232,25 +232,23 @@ PyObject* subscript(PyObject* self, PyObject* key) {
   }
 }
 
+// What tensors and variables have alike.
+#define TANDEM_OPERATOR_SLOTS                                                                                                       \
+  {Py_nb_add, reinterpret_cast<void*>(nb_add)}, {Py_nb_subtract, reinterpret_cast<void*>(nb_subtract)},                             \
+      {Py_nb_multiply, reinterpret_cast<void*>(nb_multiply)}, {Py_nb_remainder, reinterpret_cast<void*>(nb_remainder)},             \
+      {Py_nb_power, reinterpret_cast<void*>(nb_power)}, {Py_nb_negative, reinterpret_cast<void*>(nb_negative)},                     \
+      {Py_nb_positive, reinterpret_cast<void*>(nb_positive)}, {Py_nb_absolute, reinterpret_cast<void*>(nb_absolute)},               \
+      {Py_nb_invert, reinterpret_cast<void*>(nb_invert)}, {Py_nb_and, reinterpret_cast<void*>(nb_and)},                             \
+      {Py_nb_or, reinterpret_cast<void*>(nb_or)}, {Py_nb_xor, reinterpret_cast<void*>(nb_xor)},                                     \
+      {Py_nb_floor_divide, reinterpret_cast<void*>(nb_floor_divide)}, {Py_nb_true_divide, reinterpret_cast<void*>(nb_true_divide)}, \
+      {Py_nb_matrix_multiply, reinterpret_cast<void*>(nb_matmul)}, {                                                                \
+    Py_tp_richcompare, reinterpret_cast<void*>(compare)                                                                             \
+  }
+
 PyType_Slot slots[] = {
-    {Py_nb_add, reinterpret_cast<void*>(nb_add)},
-    {Py_nb_subtract, reinterpret_cast<void*>(nb_subtract)},
-    {Py_nb_multiply, reinterpret_cast<void*>(nb_multiply)},
-    {Py_nb_remainder, reinterpret_cast<void*>(nb_remainder)},
-    {Py_nb_power, reinterpret_cast<void*>(nb_power)},
-    {Py_nb_negative, reinterpret_cast<void*>(nb_negative)},
-    {Py_nb_positive, reinterpret_cast<void*>(nb_positive)},
-    {Py_nb_absolute, reinterpret_cast<void*>(nb_absolute)},
-    {Py_nb_invert, reinterpret_cast<void*>(nb_invert)},
-    {Py_nb_and, reinterpret_cast<void*>(nb_and)},
-    {Py_nb_or, reinterpret_cast<void*>(nb_or)},
-    {Py_nb_xor, reinterpret_cast<void*>(nb_xor)},
+    TANDEM_OPERATOR_SLOTS,
     {Py_nb_lshift, reinterpret_cast<void*>(nb_lshift)},
     {Py_nb_rshift, reinterpret_cast<void*>(nb_rshift)},
-    {Py_nb_floor_divide, reinterpret_cast<void*>(nb_floor_divide)},
-    {Py_nb_true_divide, reinterpret_cast<void*>(nb_true_divide)},
-    {Py_nb_matrix_multiply, reinterpret_cast<void*>(nb_matmul)},
-    {Py_tp_richcompare, reinterpret_cast<void*>(compare)},
     {Py_nb_bool, reinterpret_cast<void*>(tensor_bool)},
     {Py_nb_int, reinterpret_cast<void*>(tensor_int)},
     {Py_nb_float, reinterpret_cast<void*>(tensor_float)},
@@ -259,25 +257,8 @@ PyType_Slot slots[] = {
     {Py_mp_subscript, reinterpret_cast<void*>(subscript)},
     {0, nullptr},
 };
-PyType_Slot variable_slots[] = {
-    {Py_nb_add, reinterpret_cast<void*>(nb_add)},
-    {Py_nb_subtract, reinterpret_cast<void*>(nb_subtract)},
-    {Py_nb_multiply, reinterpret_cast<void*>(nb_multiply)},
-    {Py_nb_remainder, reinterpret_cast<void*>(nb_remainder)},
-    {Py_nb_power, reinterpret_cast<void*>(nb_power)},
-    {Py_nb_negative, reinterpret_cast<void*>(nb_negative)},
-    {Py_nb_positive, reinterpret_cast<void*>(nb_positive)},
-    {Py_nb_absolute, reinterpret_cast<void*>(nb_absolute)},
-    {Py_nb_invert, reinterpret_cast<void*>(nb_invert)},
-    {Py_nb_and, reinterpret_cast<void*>(nb_and)},
-    {Py_nb_or, reinterpret_cast<void*>(nb_or)},
-    {Py_nb_xor, reinterpret_cast<void*>(nb_xor)},
-    {Py_nb_floor_divide, reinterpret_cast<void*>(nb_floor_divide)},
-    {Py_nb_true_divide, reinterpret_cast<void*>(nb_true_divide)},
-    {Py_nb_matrix_multiply, reinterpret_cast<void*>(nb_matmul)},
-    {Py_tp_richcompare, reinterpret_cast<void*>(compare)},
-    {0, nullptr},
-};
+PyType_Slot variable_slots[] = {TANDEM_OPERATOR_SLOTS, {0, nullptr}};
+#undef TANDEM_OPERATOR_SLOTS
 
 // --- memory of others --------------------------------------------------------------------------------------------------------------------
 

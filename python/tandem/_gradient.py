@@ -269,15 +269,11 @@ def custom_gradient(f=None):
 
     @functools.wraps(f)
     def call(*args, **kwargs):
-        leaves = nest.flatten(args)
-        places = [i for i, x in enumerate(leaves) if _is_differentiable(x)]
+        tensors_in, pack = _differentiable(args)
         found = []
 
         def forward(tensors):
-            given = list(leaves)
-            for i, t in zip(places, tensors):
-                given[i] = t
-            result, gradient = autograph.converted_if_enabled(f)(*nest.pack_sequence_as(args, given), **kwargs)
+            result, gradient = autograph.converted_if_enabled(f)(*pack(tensors), **kwargs)
             found[:] = [result]
 
             def backward(upstream, numbers=()):
@@ -286,7 +282,7 @@ def custom_gradient(f=None):
 
             return [tensor(x) for x in nest.flatten(result)], backward
 
-        outputs = _core.custom_gradient(forward, [tensor(leaves[i]) for i in places])
+        outputs = _core.custom_gradient(forward, tensors_in)
         return nest.pack_sequence_as(found[0], outputs)
 
     call.autograph_info__ = {}
@@ -295,6 +291,20 @@ def custom_gradient(f=None):
 
 def _is_differentiable(x):
     return isinstance(x, (Tensor, CoreVariable, float, np.ndarray)) or (isinstance(x, int) and not isinstance(x, bool))
+
+
+def _differentiable(args):
+    """The arguments that a gradient may flow to, as tensors, and how the arguments look with others in their places."""
+    leaves = nest.flatten(args)
+    places = [i for i, x in enumerate(leaves) if _is_differentiable(x)]
+
+    def pack(tensors):
+        given = list(leaves)
+        for i, t in zip(places, tensors):
+            given[i] = t
+        return nest.pack_sequence_as(args, given)
+
+    return [tensor(leaves[i]) for i in places], pack
 
 
 def _run_backward(gradient, variables, upstream):
@@ -319,18 +329,14 @@ def recompute_grad(f):
 
     @functools.wraps(f)
     def call(*args, **kwargs):
-        leaves = nest.flatten(args)
-        places = [i for i, x in enumerate(leaves) if _is_differentiable(x)]
+        tensors_in, pack = _differentiable(args)
         found = []
 
         def again(tensors):
-            given = list(leaves)
-            for i, t in zip(places, tensors):
-                given[i] = t
-            found[:] = [f(*nest.pack_sequence_as(args, given), **kwargs)]
+            found[:] = [f(*pack(tensors), **kwargs)]
             return [tensor(x) for x in nest.flatten(found[0])]
 
-        outputs = _core.remat(again, [tensor(leaves[i]) for i in places])
+        outputs = _core.remat(again, tensors_in)
         return nest.pack_sequence_as(found[0], outputs)
 
     call.autograph_info__ = {}

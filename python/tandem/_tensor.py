@@ -49,10 +49,6 @@ def _dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):
     return self.dlpack_capsule(max_version is not None and max_version[0] >= 1)
 
 
-def _text(self):
-    return np.array2string(_as_numpy(self), separator=" ") if self.ndim else str(self.numpy())
-
-
 def _repr(self):
     if self.is_traced:
         return f"<tf.Tensor '{self.name}' shape={self.shape} dtype={self.dtype.name}>"

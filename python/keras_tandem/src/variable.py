@@ -4,27 +4,17 @@ from keras.src.backend.common import KerasVariable
 from tandem import _core
 
 
-class eager:
-    """What is inside computes at once, whatever is being traced outside."""
-
-    def __enter__(self):
-        self._before = _core.enter_eager()
-
-    def __exit__(self, *error):
-        _core.leave_eager(self._before)
-
-
 class Variable(KerasVariable):
     def _initialize(self, value):
         self._shape = self._validate_shape(tuple(value.shape))
         self._value = _core.Variable(value, name=self._path or self._name or "", trainable=bool(self._trainable), dtype=self._dtype)
 
     def _initialize_with_initializer(self, initializer):
-        with eager():  # a layer may be built while its model's step is traced
+        with _core.EagerScope():  # a layer may be built while its model's step is traced
             self._initialize(self._convert_to_tensor(initializer(self._shape, dtype=self._dtype), dtype=self._dtype))
 
     def _deferred_initialize(self):
-        with eager():
+        with _core.EagerScope():
             super()._deferred_initialize()
 
     def _direct_assign(self, value):

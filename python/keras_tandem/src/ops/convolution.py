@@ -106,36 +106,28 @@ def conv(inputs, kernel, strides=1, padding="valid", data_format=None, dilation_
     return _as_given(result, first)
 
 
-def depthwise_conv(inputs, kernel, strides=1, padding="valid", data_format=None, dilation_rate=1):
+def _depthwise(op, inputs, kernels, strides, padding, data_format, dilation_rate):
+    """A row whose first kernel has a plane for each channel."""
     first = _is_first(data_format)
-    inputs, kernel = convert_to_tensor(inputs), convert_to_tensor(kernel)
-    _expect_channels(inputs, kernel.dims[-2], first, "depthwise kernel")
+    inputs, kernels = convert_to_tensor(inputs), [convert_to_tensor(k) for k in kernels]
+    _expect_channels(inputs, kernels[0].dims[-2], first, "depthwise kernel")
     axes = inputs.ndim - 2
-    result = ops.depthwise_conv(
+    result = op(
         _channels_last(inputs, first),
-        kernel,
+        *kernels,
         strides=_each(strides, axes, "strides"),
         padding=padding.lower(),
         dilation=_each(dilation_rate, axes, "dilation_rate"),
     )
     return _as_given(result, first)
+
+
+def depthwise_conv(inputs, kernel, strides=1, padding="valid", data_format=None, dilation_rate=1):
+    return _depthwise(ops.depthwise_conv, inputs, [kernel], strides, padding, data_format, dilation_rate)
 
 
 def separable_conv(inputs, depthwise_kernel, pointwise_kernel, strides=1, padding="valid", data_format=None, dilation_rate=1):
-    first = _is_first(data_format)
-    inputs = convert_to_tensor(inputs)
-    depthwise_kernel, pointwise_kernel = convert_to_tensor(depthwise_kernel), convert_to_tensor(pointwise_kernel)
-    _expect_channels(inputs, depthwise_kernel.dims[-2], first, "depthwise kernel")
-    axes = inputs.ndim - 2
-    result = ops.separable_conv(
-        _channels_last(inputs, first),
-        depthwise_kernel,
-        pointwise_kernel,
-        strides=_each(strides, axes, "strides"),
-        padding=padding.lower(),
-        dilation=_each(dilation_rate, axes, "dilation_rate"),
-    )
-    return _as_given(result, first)
+    return _depthwise(ops.separable_conv, inputs, [depthwise_kernel, pointwise_kernel], strides, padding, data_format, dilation_rate)
 
 
 def conv_transpose(inputs, kernel, strides=1, padding="valid", output_padding=None, data_format=None, dilation_rate=1):
