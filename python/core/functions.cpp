@@ -174,18 +174,6 @@ void add_functions(nb::module_& m) {
       nb::arg("body"), nb::arg("carry"), nb::arg("sequences"), nb::arg("length").none() = nb::none(), nb::arg("reverse") = false);
 
   m.def("is_tracing", [] { return frontend::thread_state.tracer != nullptr; });
-  // As EagerScope, for callers that put the state back themselves.
-  nb::class_<frontend::ThreadState>(m, "ThreadState");
-  m.def("enter_eager", [] {
-    const frontend::ThreadState before = frontend::thread_state;
-    frontend::thread_state.tracer = nullptr;
-    frontend::thread_state.tape = nullptr;
-    return before;
-  });
-  m.def("leave_eager", [](const frontend::ThreadState& before) {
-    frontend::thread_state.tracer = before.tracer;
-    frontend::thread_state.tape = before.tape;
-  });
   m.def("release_memory", [] {
     nb::gil_scoped_release release;
     release_memory();

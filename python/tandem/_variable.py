@@ -21,14 +21,7 @@ class VariableAggregation(enum.Enum):
     NONE, SUM, MEAN, ONLY_FIRST_REPLICA = range(4)
 
 
-@contextlib.contextmanager
-def eagerly():
-    """What is inside computes at once, whatever function is traced outside."""
-    before = _core.enter_eager()
-    try:
-        yield
-    finally:
-        _core.leave_eager(before)
+eagerly = _core.EagerScope  # what is inside computes at once, whatever function is traced outside
 
 
 _creators = []  # innermost last: f(next_creator, **kwargs)
