@@ -5,10 +5,9 @@
 #include <vector>
 
 #include "base/text.hpp"
-#include "exec/run.hpp"
+#include "engine/engine.hpp"
 #include "ir/builder.hpp"
 #include "ops/table.hpp"
-#include "plan/plan.hpp"
 
 namespace tandem::cli {
 namespace {
@@ -19,18 +18,19 @@ void add_numbers(device::Device& device) {
   constexpr size_t kBytes = kCount * sizeof(float);
   ir::Builder builder(ops::table());
   const ir::Value x = builder.input({DType::F32, Dims{kCount}});
-  const plan::Plan plan = plan::make_plan({builder.finish({builder.op("add", {x, x})}), device, {}, {}});
-  const device::BufferRef input = device.allocate(kBytes), output = device.allocate(kBytes), arena = device.allocate(plan.arena_bytes);
+  engine::Engine engine(device);
+  const auto sum = engine.compile(builder.finish({builder.op("add", {x, x})}));
   std::vector<float> numbers(kCount);
   for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i);
-  const std::unique_ptr<device::Stream> stream = device.make_stream();
-  stream->upload(input->data(), numbers.data(), kBytes);
-  void* inputs[] = {input->data()};
-  void* outputs[] = {output->data()};
-  exec::run(plan, *stream, arena->data(), inputs, outputs);
+  device::Stream& stream = device.stream(device::StreamKind::Compute);
+  const engine::TensorRef input{engine.allocate(kBytes), codegen::Operand::dense(DType::F32, {kCount}), 0};
+  stream.upload(input.data(), numbers.data(), kBytes);
+  const engine::TensorRef* inputs[] = {&input};
+  std::vector<engine::TensorRef> outputs;
+  sum->run(inputs, outputs);
   std::vector<float> sums(kCount, -1.0f);
-  stream->download(sums.data(), output->data(), kBytes);
-  stream->synchronize();
+  stream.download(sums.data(), outputs.at(0).data(), kBytes);
+  stream.synchronize();
   if (!device.info().executes) return;
   for (size_t i = 0; i < sums.size(); ++i)
     if (sums[i] != 2 * numbers[i]) internal_error(device.info().name, ": ", numbers[i], " + ", numbers[i], " gave ", sums[i]);

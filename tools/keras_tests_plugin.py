@@ -3,7 +3,7 @@ import json
 import os
 import sys
 
-import keras_tandem  # noqa: F401: before any test imports keras
+import keras_tandem  # noqa: F401 (before any test imports keras)
 from keras_tandem._hook import _Finder
 
 _results = []

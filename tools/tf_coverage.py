@@ -10,11 +10,10 @@ import os
 import subprocess
 import sys
 
-SKIP = ("tf.compat", "tf.raw_ops", "tf.tpu", "tf.keras", "tf.experimental.dtensor", "tf.lite", "tf.mlir", "tf.experimental.numpy")
+SKIP = ("tf.compat", "tf.raw_ops", "tf.tpu", "tf.keras", "tf.experimental.dtensor", "tf.lite", "tf.mlir")
 REASONS = {
-    "tf.audio": "reading and writing WAV files", "tf.feature_column": "deprecated by TensorFlow; Keras's preprocessing layers do it",
+    "tf.feature_column": "deprecated by TensorFlow; Keras's preprocessing layers do it",
     "tf.graph_util": "graphs of TensorFlow's own format are not read", "tf.profiler": "the engine's own profiles",
-    "tf.saved_model": "programs in TensorFlow's graph format are neither read nor written; weights are, by tf.train.Checkpoint and Keras",
     "tf.tools": "not a part of programs", "tf.xla": "every function is compiled anyway",
 }  # fmt: skip
 
@@ -63,7 +62,7 @@ def write(args):
     for full in filter(None, map(str.strip, open(args.names))):
         groups[".".join(full.split(".")[:-1])][0 if has(tf, full) else 1].append(full.split(".")[-1])
     lines = ["# What there is of TensorFlow", "", "Made by `tools/tf_coverage.py` from the public names of TensorFlow 2.21. A name that is there may raise `NotImplementedError` for an argument; it",
-             "says so then. `tf.keras` is real Keras and is not listed here; `tf.compat.v1`, `tf.raw_ops`, `tf.tpu`, `tf.lite`, `tf.mlir` and `tf.experimental.numpy` are left out.", ""]  # fmt: skip
+             "says so then. `tf.keras` is real Keras and is not listed here; `tf.compat.v1`, `tf.raw_ops`, `tf.tpu`, `tf.lite`, `tf.mlir` and `tf.experimental` are left out.", ""]  # fmt: skip
     total = [sum(len(g[i]) for g in groups.values()) for i in (0, 1)]
     lines += [f"{total[0]} of {sum(total)} names are there.", "", "| module | there | missing |", "|---|---|---|"]
     for module in sorted(groups):

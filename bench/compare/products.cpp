@@ -217,7 +217,7 @@ class Comparison {
       for (ThreadPool* pool : {&one_, &two_})
         runners.push_back({cat(program->kernel_name(), "*", pool->threads()), [&c, pool, p = program.get(), at = scratch.back().floats()] {
                              std::vector<void*> pointers(c.pointers.begin(), c.pointers.end());
-                             p->run({pointers.data(), at}, *pool);
+                             p->run({pointers, at}, *pool);
                            }});
     }
     if (c.m) add_libraries(c, runners);

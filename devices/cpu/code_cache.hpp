@@ -1,15 +1,12 @@
-// Compiled kernels by key: in memory for this process, on disk between runs. Two processes may share the folder; what is found there
-// is checked before it is trusted and built anew when it is damaged. The entries stay below a limit: those that were not used for longest
-// go first. Files of others in the folder are left alone.
+// Compiled kernels by key: in memory for this process, on disk between runs (base/loaded_cache.hpp). What is damaged there is built anew.
 #pragma once
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
-#include "base/lru_cache.hpp"
+#include "base/loaded_cache.hpp"
 #include "object_loader.hpp"
 
 namespace tandem::cpu {
@@ -22,29 +19,13 @@ class CodeCache {
   using Build = std::function<void(std::vector<char>& object)>;
   // The code for `key` (complete: kernel, schedule, target). Building happens outside the lock.
   std::shared_ptr<const Code> get(const std::string& key, const Build& build);
-  bool is_empty() const;  // nothing on disk: the first kernel will have to be built
+  bool is_empty() const { return codes_.disk().is_empty(); }
 
-  struct Counters {
-    uint64_t memory_hits = 0, disk_hits = 0, built = 0, damaged = 0;
-  };
-  Counters counters() const;
-  // To three quarters of the limit, when it is exceeded; one write in 256 does this by itself. Also removes what killed processes left.
-  void trim() const;
+  LoadedCache<Code>::Counters counters() const { return codes_.counters(); }
+  void trim() const { codes_.disk().trim(); }
 
  private:
-  std::string path_of(const std::string& key) const;
-  bool read(const std::string& key, std::vector<char>& object);
-  void write(const std::string& key, const std::vector<char>& object);
-
-  std::string folder_;
-  uint64_t limit_bytes_;
-  mutable std::mutex mutex_;
-  struct Loaded {
-    std::string key;
-    std::shared_ptr<const Code> code;
-  };
-  LruCache<Loaded> loaded_;
-  Counters counters_;
+  LoadedCache<Code> codes_;
 };
 
 }  // namespace tandem::cpu

@@ -1,13 +1,12 @@
 // The CPU: runs every launch at once, on the calling thread and the engine's own pool.
 #include <algorithm>
-#include <cstring>
-#include <mutex>
-#include <unordered_map>
 
 #include "base/env.hpp"
 #include "base/log.hpp"
 #include "base/thread_pool.hpp"
 #include "cpu_program.hpp"
+#include "device/host_buffer.hpp"
+#include "device/immediate.hpp"
 #include "host_target.hpp"
 #include "kernels/scratch.hpp"
 #include "memory_pool.hpp"
@@ -18,25 +17,13 @@ namespace {
 
 constexpr int64_t kMostThreads = 4096, kMostCacheMib = int64_t{1} << 40;
 
-class CpuStream final : public device::Stream {
+class CpuStream final : public device::ImmediateStream {
  public:
   explicit CpuStream(ThreadPool& pool) : pool_(pool) {}
-  void launch(const device::Program& program, const device::LaunchArgs& args) override {
-    static_cast<const CpuProgram&>(program).run(args, pool_);
+  void launch(const std::shared_ptr<const device::Program>& program, const device::LaunchArgs& args) override {
+    static_cast<const CpuProgram&>(*program).run(args, pool_);
   }
-  void copy(void* to, const void* from, size_t bytes) override {
-    if (bytes) std::memmove(to, from, bytes);
-  }
-  void upload(void* to, const void* host, size_t bytes) override { copy(to, host, bytes); }
   void upload_rows(void* to, const device::HostRows& rows) override { copy_rows(to, rows, pool_); }
-  void download(void* host, const void* from, size_t bytes) override { copy(host, from, bytes); }
-  void fill(void* to, uint8_t value, size_t bytes) override {
-    if (bytes) std::memset(to, value, bytes);
-  }
-  // Everything before has already happened.
-  device::Event record() override { return {}; }
-  void wait(device::Event) override {}
-  void synchronize() override {}
 
  private:
   ThreadPool& pool_;
@@ -57,10 +44,12 @@ class CpuDevice final : public device::Device {
   }
   const device::DeviceInfo& info() const override { return info_; }
   device::BufferRef allocate(size_t bytes) override { return memory_.allocate(*this, bytes); }
-  std::unique_ptr<device::Stream> make_stream() override { return std::make_unique<CpuStream>(pool_); }
-  size_t bytes_in_use() const override { return memory_.in_use(); }
-  size_t peak_bytes() const override { return memory_.peak(); }
+  device::BufferRef allocate_pinned(size_t bytes) override { return device::BufferRef(new device::HostBuffer(*this, pinned_, bytes)); }
+  device::Account& memory() override { return memory_.account(); }
+  device::Account& pinned_memory() override { return pinned_; }
   void trim() override { memory_.trim(); }
+  device::Stream& stream(device::StreamKind) override { return stream_; }
+  std::unique_ptr<device::Event> make_event() override { return std::make_unique<device::ImmediateEvent>(); }
 
   bool keeps(const ir::OpCall& call) const override {
     return std::ranges::any_of(kernel_list(), [&](const KernelEntry& entry) { return entry.keeps && entry.keeps(call); });
@@ -85,10 +74,14 @@ class CpuDevice final : public device::Device {
   CodeCache cache_;
   Toolbox tools_;
   MemoryPool memory_;
+  device::Account pinned_{"cpu, pinned"};
+  CpuStream stream_{pool_};
 };
 
 }  // namespace
 
-std::unique_ptr<device::Device> make_device() { return std::make_unique<CpuDevice>(); }
+std::vector<device::Candidate> enumerate() {
+  return {{"cpu", [] { return std::make_unique<CpuDevice>(); }}};
+}
 
 }  // namespace tandem::cpu

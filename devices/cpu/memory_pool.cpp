@@ -21,9 +21,9 @@ class PooledBuffer final : public device::Buffer {
  private:
   void destroy() override {
     MemoryPool* pool = pool_;
-    const size_t capacity = capacity_;
+    const size_t asked = bytes(), capacity = capacity_;
     this->~PooledBuffer();
-    pool->take_back(this, capacity);
+    pool->take_back(this, asked, capacity);
   }
   MemoryPool* pool_;
   size_t capacity_;
@@ -97,7 +97,7 @@ void* MemoryPool::fresh(size_t capacity, size_t asked) {
   const auto take = [&] { return posix_memalign(&p, huge ? kHugePage : codegen::kAlignment, capacity) == 0; };
   if (asked >= physical_bytes() || (!take() && (trim(), !take())))
     resource_error(ErrorCode::ResourceExhausted, "cpu: cannot allocate ", asked, " bytes (", asked >> 20, " MiB): the machine has ",
-                   physical_bytes() >> 20, " MiB, ", in_use() >> 20,
+                   physical_bytes() >> 20, " MiB, ", account_.in_use() >> 20,
                    " MiB of them in use by tandem\n  hint: a smaller batch, or fewer tensors kept alive");
   // A wish: where the system has none to give, ordinary pages serve as well, only slower.
   if (huge) madvise(p, capacity, MADV_HUGEPAGE);
@@ -105,6 +105,17 @@ void* MemoryPool::fresh(size_t capacity, size_t asked) {
 }
 
 device::BufferRef MemoryPool::allocate(device::Device& owner, size_t bytes) {
+  account_.take(bytes);
+  try {
+    const auto [block, capacity] = block_for(bytes);
+    return device::BufferRef(new (block) PooledBuffer(owner, *this, static_cast<char*>(block) + kHeader, bytes, capacity));
+  } catch (...) {
+    account_.give_back(bytes);
+    throw;
+  }
+}
+
+MemoryPool::Block MemoryPool::block_for(size_t bytes) {
   void* block = nullptr;
   size_t capacity;
   if (bytes <= kLargestSmall - kHeader) {
@@ -127,15 +138,11 @@ device::BufferRef MemoryPool::allocate(device::Device& owner, size_t bytes) {
     }
   }
   if (!block) block = fresh(capacity, bytes);
-  const size_t now = in_use_.fetch_add(capacity, std::memory_order_relaxed) + capacity;
-  size_t peak = peak_.load(std::memory_order_relaxed);
-  while (now > peak && !peak_.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
-  }
-  return device::BufferRef(new (block) PooledBuffer(owner, *this, static_cast<char*>(block) + kHeader, bytes, capacity));
+  return {block, capacity};
 }
 
-void MemoryPool::take_back(void* block, size_t capacity) {
-  in_use_.fetch_sub(capacity, std::memory_order_relaxed);
+void MemoryPool::take_back(void* block, size_t bytes, size_t capacity) {
+  account_.give_back(bytes);
   if (kKeep && capacity <= kLargestSmall) {
     const int c = class_of(capacity);
     if (!SmallBlocks::gone && small_blocks.count[c] < kKeptPerClass) {

@@ -1,7 +1,6 @@
 // Host memory with its bookkeeping in front, so that one allocation serves handle and bytes. Freed blocks are kept for the next tensor of
 // that size: an eager op must not pay for malloc, nor for fresh pages.
 #pragma once
-#include <atomic>
 #include <map>
 #include <mutex>
 
@@ -13,16 +12,20 @@ class MemoryPool {
  public:
   ~MemoryPool();
   device::BufferRef allocate(device::Device& owner, size_t bytes);
-  void trim();  // frees the kept blocks, of the small ones those of this thread
-  size_t in_use() const { return in_use_.load(std::memory_order_relaxed); }
-  size_t peak() const { return peak_.load(std::memory_order_relaxed); }
+  void trim();                                     // frees the kept blocks, of the small ones those of this thread
+  device::Account& account() { return account_; }  // of what tensors asked for; what the pool keeps is not in it
 
  private:
   friend class PooledBuffer;
-  void take_back(void* block, size_t capacity);
+  struct Block {
+    void* memory;
+    size_t capacity;
+  };
+  Block block_for(size_t bytes);
+  void take_back(void* block, size_t bytes, size_t capacity);
   void* fresh(size_t capacity, size_t asked);
 
-  std::atomic<size_t> in_use_{0}, peak_{0};
+  device::Account account_{"cpu"};
   std::mutex mutex_;  // guards the large blocks; small ones are kept by each thread
   std::multimap<size_t, void*> large_;
   size_t large_bytes_ = 0;

@@ -9,13 +9,9 @@ namespace tandem::null {
 // What the machine would have. Memory traffic and arithmetic overlap; launches follow each other.
 struct Model {
   size_t memory_bytes = size_t{16} << 30;
-  double flops_per_second = 10e12;
-  double bytes_per_second = 500e9;      // the device's own memory
-  double link_bytes_per_second = 12e9;  // to and from the host
-  double launch_seconds = 5e-6;
+  device::Rates rates = {.flops_per_second = 10e12, .bytes_per_second = 500e9, .link_bytes_per_second = 12e9, .launch_seconds = 5e-6};
 };
 
 std::unique_ptr<device::Device> make_device(const Model& model);
-std::unique_ptr<device::Device> make_device();
 
 }  // namespace tandem::null

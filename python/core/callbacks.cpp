@@ -8,13 +8,6 @@
 namespace tandem::python {
 namespace {
 
-nb::object called(const Callback& f, nb::handle first, nb::handle second = {}) {
-  if (!f.get()) user_error("this function was collected by Python");
-  nb::object result = nb::steal(PyObject_CallFunctionObjArgs(f.get(), first.ptr(), second.ptr(), nullptr));
-  if (!result.is_valid()) throw nb::python_error();
-  return result;
-}
-
 // A None is a tensor that holds nothing.
 std::vector<Tensor> optional_tensors(nb::handle sequence) {
   std::vector<Tensor> tensors;
@@ -24,16 +17,16 @@ std::vector<Tensor> optional_tensors(nb::handle sequence) {
 
 flat::DifferentiableFunction differentiable(nb::handle f) {
   return [f = std::make_shared<Callback>(f)](const std::vector<Tensor>& in) {
-    nb::gil_scoped_acquire gil;
-    const nb::tuple pair = nb::cast<nb::tuple>(called(*f, from_tensors(in)));
+    GilHeld gil;
+    const nb::tuple pair = nb::cast<nb::tuple>((*f)(from_tensors(in)));
     auto backward = std::make_shared<Callback>(nb::handle(pair[1]));
     return flat::Differentiable{to_tensors(nb::handle(pair[0]).ptr()),
                                 [backward](const std::vector<Tensor>& gradients, const std::vector<Variable>& variables) {
-                                  nb::gil_scoped_acquire taken;
-                                  if (variables.empty()) return optional_tensors(called(*backward, from_tensors(gradients)));
+                                  GilHeld taken;
+                                  if (variables.empty()) return optional_tensors((*backward)(from_tensors(gradients)));
                                   nb::list numbers;
                                   for (const Variable& v : variables) numbers.append(v.impl()->id);
-                                  return optional_tensors(called(*backward, from_tensors(gradients), numbers));
+                                  return optional_tensors((*backward)(from_tensors(gradients), numbers));
                                 }};
   };
 }
@@ -67,7 +60,7 @@ void add_callbacks(nb::module_& m) {
         const PythonCall call;
         std::vector<Tensor> results;
         {
-          nb::gil_scoped_release release;
+          GilReleased release;
           results = flat::custom_gradient(function, in, std::source_location());
         }
         return from_tensors(results);
@@ -86,7 +79,7 @@ void add_callbacks(nb::module_& m) {
         const PythonCall call;
         std::vector<Tensor> results;
         {
-          nb::gil_scoped_release release;
+          GilReleased release;
           results = flat::remat(function, in, std::source_location());
         }
         return from_tensors(results);
@@ -105,7 +98,7 @@ void add_callbacks(nb::module_& m) {
         const PythonCall call;
         std::vector<Tensor> found;
         {
-          nb::gil_scoped_release release;
+          GilReleased release;
           found = host_call(function, in, declared, name, std::source_location());
         }
         return from_tensors(found);

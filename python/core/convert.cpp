@@ -208,17 +208,14 @@ void Operands::add(PyObject* o) {
 
 Callback::~Callback() {
   if (!f_ || !Py_IsInitialized()) return;
-  nb::gil_scoped_acquire gil;
+  GilHeld gil;
   Py_CLEAR(f_);
 }
 
 FlatFunction flat_function(std::shared_ptr<Callback> f) {
   return [f = std::move(f)](const std::vector<Tensor>& in) {
-    nb::gil_scoped_acquire gil;
-    if (!f->get()) user_error("this function was collected by Python");
-    nb::object result = nb::steal(PyObject_CallOneArg(f->get(), from_tensors(in).ptr()));
-    if (!result.is_valid()) throw nb::python_error();
-    return to_tensors(result.ptr());
+    GilHeld gil;
+    return to_tensors((*f)(from_tensors(in)).ptr());
   };
 }
 

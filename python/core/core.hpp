@@ -1,21 +1,67 @@
 // What the parts of tandem._core share: Python's objects as operands and attributes, the user's line, and errors.
 #pragma once
+#include <cxxabi.h>
 #include <nanobind/nanobind.h>
+#include <unistd.h>
 
 #include <deque>
 #include <exception>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 #include <tandem/dtype.hpp>
 #include <tandem/tandem.hpp>
 
+#include "base/fork.hpp"
 #include "frontend/apply.hpp"
 
 namespace tandem::python {
 
 namespace nb = nanobind;
 using frontend::Promotion;
+
+// --- the interpreter's lock --------------------------------------------------------------------------------------------------------------
+// Before 3.14 Python ends a daemon thread that wants its lock while the program ends, by unwinding it. C++ that is in the middle of
+// something cannot be unwound so, and the process would abort: the thread stays here instead until the process is over, as in later
+// Pythons.
+template <class F> decltype(auto) unless_python_ends(F&& f) {
+  try {
+    return std::forward<F>(f)();
+  } catch (const abi::__forced_unwind&) {
+    for (;;) pause();
+  }
+}
+
+// While it lives, this thread is in the engine, and others of Python's run. A fork waits for the engine's part, but not for the lock, which
+// the thread that forks has.
+class GilReleased {
+ public:
+  GilReleased() : state_(PyEval_SaveThread()) {}
+  ~GilReleased() {
+    working_.reset();
+    unless_python_ends([this] { PyEval_RestoreThread(state_); });
+  }
+  GilReleased(const GilReleased&) = delete;
+  GilReleased& operator=(const GilReleased&) = delete;
+
+ private:
+  std::optional<Working> working_{Working::Thread::Caller};  // begins with the lock
+  PyThreadState* state_;
+};
+
+// While it lives, this thread may use Python.
+class GilHeld {
+ public:
+  GilHeld() : state_(unless_python_ends([] { return PyGILState_Ensure(); })) {}
+  ~GilHeld() { PyGILState_Release(state_); }
+  GilHeld(const GilHeld&) = delete;
+  GilHeld& operator=(const GilHeld&) = delete;
+
+ private:
+  const Visiting visiting_;  // ends without the lock
+  PyGILState_STATE state_;
+};
 
 // --- what the Python package gives to this module when it is imported (`configure`) ---------------------------------------------------
 // Never released: an op may be called while the interpreter ends.
@@ -26,6 +72,7 @@ struct Hooks {
   PyObject* index = nullptr;        // index(tensor, key) -> Tensor: keys that are more than numbers, slices, ... and None
   PyObject* raise_error = nullptr;  // raise_error(code, message): raises; the code is a number (ErrorCode)
   std::vector<PyObject*> dtypes;    // by the number of a DType
+  std::string folder;               // in which the packages tandem and keras_tandem lie
 };
 extern Hooks hooks;
 extern PyTypeObject* tensor_type;
@@ -35,7 +82,7 @@ extern PyTypeObject* dim_type;
 // --- the user's line -------------------------------------------------------------------------------------------------------------------
 // Of the innermost Python function that is not the library's own; nothing when there is none.
 Location python_line();
-// While it lives, nodes name the Python line that called, and C++'s own lines are not named.
+// While it lives, nodes name the Python line that called, and C++'s own lines are not named; Ctrl-C is looked for.
 class PythonCall {
  public:
   PythonCall();
@@ -110,6 +157,13 @@ class Callback {
   Callback& operator=(const Callback&) = delete;
   PyObject* get() const { return f_; }
   void clear() { Py_CLEAR(f_); }
+  // With the lock of Python.
+  template <class... Arguments> nb::object operator()(const Arguments&... arguments) const {
+    if (!f_) user_error("this function was collected by Python");
+    const nb::object result = nb::steal(unless_python_ends([&] { return PyObject_CallFunctionObjArgs(f_, arguments.ptr()..., nullptr); }));
+    if (!result.is_valid()) throw nb::python_error();
+    return result;
+  }
 
  private:
   PyObject* f_;
@@ -122,6 +176,7 @@ std::vector<Spec> specs_of(nb::handle list);  // of pairs (dtype, dims); None is
 
 // --- the parts -------------------------------------------------------------------------------------------------------------------------
 void add_types(nb::module_& m);      // dtypes, Dim
+void add_errors(nb::module_& m);     // the user's lines in generated code
 void add_tensor(nb::module_& m);     // Tensor, to and from arrays
 void add_ops(nb::module_& m);        // one callable for each row
 void add_state(nb::module_& m);      // Variable, Tape
@@ -129,6 +184,7 @@ void add_functions(nb::module_& m);  // Function, control flow
 void add_callbacks(nb::module_& m);  // custom_gradient, remat, host_call, EagerScope
 void add_loop(nb::module_& m);       // StepLoop
 void add_data(nb::module_& m);       // Dataset, Iterator
+void add_graphs(nb::module_& m);     // traced graphs as text
 void add_strings(nb::module_& m);    // tensors of strings
 
 // An op as a Python operator calls it.

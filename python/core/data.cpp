@@ -4,10 +4,11 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <map>
 #include <mutex>
-#include <set>
 
 #include <tandem/data/records.hpp>
+#include <tandem/host_call.hpp>
 #include <tandem/strings.hpp>
 
 #include "data.hpp"
@@ -66,17 +67,12 @@ nb::object from_specs(const std::optional<std::vector<Spec>>& specs) {
 using Function = std::shared_ptr<Callback>;
 Function function(nb::handle f) { return std::make_shared<Callback>(f); }
 
-nb::object call(const Callback& f, const Element& element) {
-  if (!f.get()) user_error("this function was collected by Python");
-  nb::object result = nb::steal(PyObject_CallOneArg(f.get(), from_tensors(element).ptr()));
-  if (!result.is_valid()) throw nb::python_error();
-  return result;
-}
+nb::object call(const Callback& f, const Element& element) { return f(from_tensors(element)); }
 
 // A number or a truth that a Python function gives for an element.
 template <class T> std::function<T(const Element&)> number_function(Function f) {
   return [f = std::move(f)](const Element& e) {
-    nb::gil_scoped_acquire gil;
+    GilHeld gil;
     return to_tensor(call(*f, e).ptr()).reshape({}).item<T>();
   };
 }
@@ -90,7 +86,7 @@ struct Kept {
 
 std::function<data::Dataset(const Element&)> dataset_function(Function f) {
   return [f = std::move(f)](const Element& e) {
-    nb::gil_scoped_acquire gil;
+    GilHeld gil;
     const nb::object made = call(*f, e);
     const auto kept = std::make_shared<const Kept>(nb::cast<const Pipeline&>(made.attr("_pipe")).dataset.node(), made);
     return data::Dataset(std::shared_ptr<const data::Node>(kept, kept->node.get()));
@@ -100,14 +96,10 @@ std::function<data::Dataset(const Element&)> dataset_function(Function f) {
 // `start` gives a function without arguments that gives the components of the next element, or None.
 std::function<data::Dataset::Generate()> generator_function(Function start) {
   return [start = std::move(start)]() -> data::Dataset::Generate {
-    nb::gil_scoped_acquire gil;
-    if (!start->get()) user_error("this generator was collected by Python");
-    const nb::object next = nb::steal(PyObject_CallNoArgs(start->get()));
-    if (!next.is_valid()) throw nb::python_error();
-    return [next = function(next)](Element& element) {
-      nb::gil_scoped_acquire inner;
-      const nb::object made = nb::steal(PyObject_CallNoArgs(next->get()));
-      if (!made.is_valid()) throw nb::python_error();
+    GilHeld gil;
+    return [next = function((*start)())](Element& element) {
+      GilHeld inner;
+      const nb::object made = (*next)();
       if (made.is_none()) return false;
       element = to_tensors(made.ptr());
       return true;
@@ -117,64 +109,125 @@ std::function<data::Dataset::Generate()> generator_function(Function start) {
 
 // --- iterators ---------------------------------------------------------------------------------------------------------------------------
 
-void poll_signals() {
-  nb::gil_scoped_acquire gil;
-  if (PyErr_CheckSignals() != 0) throw nb::python_error();
-}
-
-struct Polling {
-  Polling() { data::reader_poll = poll_signals; }
-  ~Polling() { data::reader_poll = nullptr; }
-  Polling(const Polling&) = delete;
-  Polling& operator=(const Polling&) = delete;
-};
-
-class PipelineIterator {
+// One walk over a dataset. Python's iterators hold one; a compiled function names one by its number, which is a tensor.
+class Walk {
  public:
-  explicit PipelineIterator(const data::Dataset& d) : iterator_(d.iterate()) {
-    std::lock_guard guard(all_mutex());
-    all().insert(this);
-  }
-  // Its threads may wait for Python's lock.
-  ~PipelineIterator() {
-    {
-      std::lock_guard guard(all_mutex());
-      all().erase(this);
-    }
-    stop();
-  }
-  PipelineIterator(const PipelineIterator&) = delete;
-  PipelineIterator& operator=(const PipelineIterator&) = delete;
-
+  explicit Walk(const data::Dataset& d) : iterator_(d.iterate()) {}
   void stop() {
-    nb::gil_scoped_release release;
     std::lock_guard guard(mutex_);
     iterator_.reset();
   }
-  // Before the interpreter ends: no thread may ask for its lock afterwards.
-  static void stop_all() {
-    std::vector<PipelineIterator*> now;
-    {
-      std::lock_guard guard(all_mutex());
-      now.assign(all().begin(), all().end());
-    }
-    for (PipelineIterator* i : now) i->stop();
-  }
-
   template <class F> auto use(F f) {
-    nb::gil_scoped_release release;
     std::lock_guard guard(mutex_);
     if (!iterator_) user_error("this iterator was stopped, since the program ends");
     return f(*iterator_);
   }
-  nb::object next() {
-    Element element;
-    const bool has_element = use([&](data::Iterator& i) {
+  bool next(Element& element) {
+    return use([&](data::Iterator& i) {
       const frontend::EagerScope eager;  // a function that is being traced outside has no part in it
-      const Polling polling;
       return i.next(element);
     });
-    return has_element ? nb::object(from_tensors(element)) : nb::none();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::optional<data::Iterator> iterator_;
+};
+
+// All walks by number. Those that a compiled function began belong to this list until the function ends them; a call of a function that
+// ends by an exception ends what it began.
+class Walks {
+ public:
+  static int64_t add(const std::shared_ptr<Walk>& walk) {
+    std::lock_guard guard(mutex());
+    const int64_t number = ++newest();
+    all().emplace(number, walk);
+    return number;
+  }
+  static void remove(int64_t number) {
+    std::lock_guard guard(mutex());
+    all().erase(number);
+  }
+  static std::shared_ptr<Walk> find(int64_t number) {
+    std::lock_guard guard(mutex());
+    const auto found = all().find(number);
+    auto walk = found == all().end() ? nullptr : found->second.lock();
+    if (!walk)
+      user_error("iterator ", number, " is gone\n  hint: its function has ended; make an iterator inside of the function that uses it");
+    return walk;
+  }
+
+  // Without Python's lock: a walk's threads may wait for it.
+  static int64_t begin(const data::Dataset& d) {
+    auto walk = std::make_shared<Walk>(d);
+    const int64_t number = add(walk);
+    begun().emplace_back(number, std::move(walk));
+    return number;
+  }
+  static void end(int64_t number) {
+    std::erase_if(begun(), [&](const auto& entry) { return entry.first == number; });
+    remove(number);
+  }
+  static size_t begun_count() { return begun().size(); }
+  static void end_since(size_t count) {
+    while (begun().size() > count) end(begun().back().first);
+  }
+
+  static void stop_all() {
+    std::vector<std::shared_ptr<Walk>> now;
+    {
+      std::lock_guard guard(mutex());
+      for (const auto& [number, walk] : all()) now.push_back(walk.lock());
+    }
+    for (const auto& walk : now)
+      if (walk) walk->stop();
+  }
+
+ private:
+  static std::mutex& mutex() {
+    static auto& m = *new std::mutex;
+    return m;
+  }
+  static std::map<int64_t, std::weak_ptr<Walk>>& all() {
+    static auto& walks = *new std::map<int64_t, std::weak_ptr<Walk>>;
+    return walks;
+  }
+  static int64_t& newest() {
+    static int64_t number = 0;
+    return number;
+  }
+  static std::vector<std::pair<int64_t, std::shared_ptr<Walk>>>& begun() {
+    thread_local std::vector<std::pair<int64_t, std::shared_ptr<Walk>>> walks;
+    return walks;
+  }
+};
+
+class PipelineIterator {
+ public:
+  explicit PipelineIterator(const data::Dataset& d) : walk_(std::make_shared<Walk>(d)), number_(Walks::add(walk_)) {}
+  // Its threads may wait for Python's lock.
+  ~PipelineIterator() {
+    GilReleased release;
+    Walks::remove(number_);
+    walk_.reset();
+  }
+  PipelineIterator(const PipelineIterator&) = delete;
+  PipelineIterator& operator=(const PipelineIterator&) = delete;
+
+  int64_t number() const { return number_; }
+  template <class F> auto use(F f) {
+    const PythonCall call;
+    GilReleased release;
+    return walk_->use(f);
+  }
+  nb::object next() {
+    Element element;
+    const auto next = [&] {
+      const PythonCall call;
+      GilReleased release;
+      return walk_->next(element);
+    };
+    return next() ? nb::object(from_tensors(element)) : nb::none();
   }
   nb::bytes save() {
     const std::string state = use([](data::Iterator& i) { return i.save(); });
@@ -189,25 +242,67 @@ class PipelineIterator {
   }
 
  private:
-  static std::mutex& all_mutex() {
-    static auto& mutex = *new std::mutex;
-    return mutex;
-  }
-  static std::set<PipelineIterator*>& all() {
-    static auto& set = *new std::set<PipelineIterator*>;
-    return set;
-  }
-
-  std::mutex mutex_;
-  std::optional<data::Iterator> iterator_;
+  std::shared_ptr<Walk> walk_;
+  const int64_t number_;
 };
+
+// --- walks inside of compiled functions: host calls without Python -------------------------------------------------------------------
+
+Tensor begin_walk(nb::handle pipeline) {
+  // Whoever holds a dataset holds its Python object too.
+  const auto kept = std::make_shared<Callback>(pipeline);
+  keep_for_traced_function(kept);
+  const FlatFunction begin = [kept, dataset = nb::cast<const Pipeline&>(pipeline).dataset](const std::vector<Tensor>&) {
+    return std::vector<Tensor>{Tensor::scalar<int64_t>(Walks::begin(dataset))};
+  };
+  const PythonCall call;
+  GilReleased release;
+  return host_call(begin, {}, {{DType::I64, {}}}, "iterate", std::source_location()).front();
+}
+
+void end_walk(nb::handle number) {
+  const Tensor in = to_tensor(number.ptr());
+  const FlatFunction end = [](const std::vector<Tensor>& inputs) {
+    Walks::end(inputs[0].item<int64_t>());
+    return std::vector<Tensor>();
+  };
+  const PythonCall call;
+  GilReleased release;
+  host_call(end, {in}, {}, "end of iteration", std::source_location());
+}
+
+// [whether there is one, components of the next element...]; zeros behind the end, or an OutOfRange error there.
+nb::list next_of_walk(nb::handle number, nb::handle specs, bool must_exist, nb::handle keeps) {
+  const Tensor in = to_tensor(number.ptr());
+  std::vector<Spec> declared{{DType::Bool, {}}};
+  for (Spec& s : specs_of(specs)) declared.push_back(std::move(s));
+  const auto kept = std::make_shared<Callback>(keeps);
+  keep_for_traced_function(kept);
+  const FlatFunction next = [kept, declared, must_exist](const std::vector<Tensor>& inputs) {
+    Element element;
+    const bool has_element = Walks::find(inputs[0].item<int64_t>())->next(element);
+    if (!has_element && must_exist) user_error(ErrorCode::OutOfRange, "End of sequence");
+    if (!has_element) element.clear();  // a stage may have filled a part of it
+    if (!has_element)
+      for (size_t i = 1; i < declared.size(); ++i) element.push_back(Tensor::zeros(declared[i].dims, declared[i].dtype));
+    element.insert(element.begin(), Tensor::scalar<bool>(has_element));
+    return element;
+  };
+  const PythonCall call;
+  std::vector<Tensor> found;
+  {
+    GilReleased release;
+    found = host_call(next, {in}, declared, "next element", std::source_location());
+  }
+  return from_tensors(found);
+}
 
 // --- sources and stages ------------------------------------------------------------------------------------------------------------------
 
 // Makes a stage without Python's lock: what it calls of Python's takes it itself.
 template <class F> Pipeline made(F f, std::vector<Function> callbacks = {}) {
   const PythonCall call;
-  nb::gil_scoped_release release;
+  GilReleased release;
   return {f(), std::move(callbacks)};
 }
 
@@ -441,6 +536,13 @@ void add_stages(nb::class_<Pipeline>& c) {
 
 }  // namespace
 
+WalkScope::WalkScope() : before_(Walks::begun_count()) {}
+WalkScope::~WalkScope() {
+  if (Walks::begun_count() == before_) return;
+  GilReleased release;
+  Walks::end_since(before_);
+}
+
 void add_data(nb::module_& m) {
   nb::class_<Pipeline> pipeline(m, "Dataset", nb::type_slots(slots), "A description of flat elements. Use tandem.data.Dataset instead.");
   add_sources(pipeline);
@@ -451,7 +553,7 @@ void add_data(nb::module_& m) {
       [](const Pipeline& p) {
         std::optional<std::vector<Spec>> specs;
         {
-          nb::gil_scoped_release release;
+          GilReleased release;
           specs = p.dataset.known_specs();
         }
         return from_specs(specs);
@@ -460,7 +562,7 @@ void add_data(nb::module_& m) {
   pipeline.def("cardinality", [](const Pipeline& p) { return p.dataset.cardinality(); });
   pipeline.def("str", [](const Pipeline& p) { return p.dataset.str(); });
   pipeline.def("iterate", [](const Pipeline& p) {
-    nb::gil_scoped_release release;
+    GilReleased release;
     return std::make_unique<PipelineIterator>(p.dataset);
   });
 
@@ -468,8 +570,17 @@ void add_data(nb::module_& m) {
       .def("next", &PipelineIterator::next, "The components of the next element, or None.")
       .def("save", &PipelineIterator::save)
       .def("restore", &PipelineIterator::restore)
-      .def("explain", &PipelineIterator::explain);
-  m.def("stop_iterators", &PipelineIterator::stop_all);
+      .def("explain", &PipelineIterator::explain)
+      .def_prop_ro("number", &PipelineIterator::number, "By which compiled functions name it.");
+  // Before the interpreter ends: no thread may ask for its lock afterwards.
+  m.def("stop_iterators", [] {
+    GilReleased release;
+    Walks::stop_all();
+  });
+  m.def("begin_walk", begin_walk, "In a trace: the number of a new walk over a Dataset each time this place is reached.");
+  m.def("end_walk", end_walk);
+  m.def("next_of_walk", next_of_walk, nb::arg("number"), nb::arg("specs"), nb::arg("must_exist"), nb::arg("keeps").none() = nb::none(),
+        "In a trace: [whether there is a next element, its components...]. `keeps` lives as long as the function.");
 
   nb::class_<data::RecordWriter>(m, "RecordWriter")
       .def("__init__", [](data::RecordWriter* self, const std::string& file,

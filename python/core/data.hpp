@@ -16,4 +16,16 @@ struct Pipeline {
   std::vector<std::shared_ptr<Callback>> callbacks = {};
 };
 
+// Around the call of a compiled function: walks that it began and, for an exception, did not end, end here.
+class WalkScope {
+ public:
+  WalkScope();
+  ~WalkScope();
+  WalkScope(const WalkScope&) = delete;
+  WalkScope& operator=(const WalkScope&) = delete;
+
+ private:
+  const size_t before_;
+};
+
 }  // namespace tandem::python

@@ -3,14 +3,39 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "data.hpp"
 #include "frontend/thread_state.hpp"
+#include "frontend/tracer.hpp"
 #include "functions.hpp"
 
 namespace tandem::python {
 namespace {
 
-// The outermost function that this thread is calling, and so the one that is traced.
-thread_local CompiledFunction* called_function = nullptr;
+using Callbacks = std::vector<std::shared_ptr<Callback>>;
+
+// Of the outermost function that this thread is tracing.
+thread_local Callbacks* traced_callbacks = nullptr;
+
+class TracedScope {
+ public:
+  explicit TracedScope(Callbacks& all) : before_(traced_callbacks) {
+    const frontend::Tracer* tracer = frontend::thread_state.tracer;
+    if (tracer && !tracer->parent()) traced_callbacks = &all;  // else it becomes part of the one outside
+  }
+  ~TracedScope() { traced_callbacks = before_; }
+  TracedScope(const TracedScope&) = delete;
+  TracedScope& operator=(const TracedScope&) = delete;
+
+ private:
+  Callbacks* before_;
+};
+
+FlatFunction traced_body(const std::shared_ptr<Callbacks>& callbacks) {
+  return [callbacks, f = flat_function(callbacks->front())](const std::vector<Tensor>& in) {
+    const TracedScope scope(*callbacks);
+    return f(in);
+  };
+}
 
 int traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
@@ -37,9 +62,9 @@ nb::list call_function(CompiledFunction& f, nb::handle arguments) {
   for (const Tensor& t : in) pointers.push_back(&t);
   std::vector<Tensor> results;
   const PythonCall call;
-  const CalledScope scope(f);
+  const WalkScope walks;
   {
-    nb::gil_scoped_release release;
+    GilReleased release;
     f.callable().call(pointers, results, std::source_location());
   }
   return from_tensors(results);
@@ -64,13 +89,12 @@ std::vector<Spec> specs_of(nb::handle list) {
   return specs;
 }
 
-CalledScope::CalledScope(CompiledFunction& f) : before_(called_function) {
-  if (!frontend::thread_state.tracer) called_function = &f;  // else it becomes part of the one that is traced
-}
-CalledScope::~CalledScope() { called_function = before_; }
+CompiledFunction::CompiledFunction(nb::handle body, const std::string& name, std::vector<Spec> specs)
+    : callbacks_(std::make_shared<Callbacks>(1, std::make_shared<Callback>(body))),
+      callable_(traced_body(callbacks_), FunctionOptions{.name = name, .specs = std::move(specs)}) {}
 
 void keep_for_traced_function(std::shared_ptr<Callback> f) {
-  if (called_function) called_function->callbacks().push_back(std::move(f));
+  if (traced_callbacks) traced_callbacks->push_back(std::move(f));
 }
 
 void add_functions(nb::module_& m) {
@@ -87,8 +111,7 @@ void add_functions(nb::module_& m) {
           "prepare",
           [](CompiledFunction& f) {
             const PythonCall call;
-            const CalledScope scope(f);
-            nb::gil_scoped_release release;
+            GilReleased release;
             f.callable().prepare(std::source_location());
           },
           "Traces and compiles a function with specs now.")
@@ -99,9 +122,8 @@ void add_functions(nb::module_& m) {
             const std::vector<Spec> in = specs_of(specs);
             std::vector<Spec> out;
             const PythonCall call;
-            const CalledScope scope(f);
             {
-              nb::gil_scoped_release release;
+              GilReleased release;
               out = f.callable().result_specs(in);
             }
             nb::list results;
@@ -116,7 +138,7 @@ void add_functions(nb::module_& m) {
     const PythonCall call;
     std::vector<Tensor> results;
     {
-      nb::gil_scoped_release release;
+      GilReleased release;
       results = flat::cond(p, a, b);
     }
     return from_tensors(results);
@@ -128,7 +150,7 @@ void add_functions(nb::module_& m) {
     const PythonCall call;
     std::vector<Tensor> results;
     {
-      nb::gil_scoped_release release;
+      GilReleased release;
       results = flat::switch_case(i, thunks);
     }
     return from_tensors(results);
@@ -142,7 +164,7 @@ void add_functions(nb::module_& m) {
         const PythonCall call;
         std::vector<Tensor> results;
         {
-          nb::gil_scoped_release release;
+          GilReleased release;
           results = flat::while_loop([&](const std::vector<Tensor>& s) { return first_of(test, s); }, step, initial, max_trips,
                                      std::source_location());
         }
@@ -154,10 +176,8 @@ void add_functions(nb::module_& m) {
       [](nb::handle body, nb::handle carry, nb::handle sequences, nb::handle length, bool reverse) {
         const auto f = std::make_shared<Callback>(body);
         const flat::ScanBody step = [&](const std::vector<Tensor>& c, const std::vector<Tensor>& x) {
-          nb::gil_scoped_acquire gil;
-          nb::object result = nb::steal(PyObject_CallFunctionObjArgs(f->get(), from_tensors(c).ptr(), from_tensors(x).ptr(), nullptr));
-          if (!result.is_valid()) throw nb::python_error();
-          const nb::tuple pair = nb::cast<nb::tuple>(result);
+          GilHeld gil;
+          const nb::tuple pair = nb::cast<nb::tuple>((*f)(from_tensors(c), from_tensors(x)));
           return flat::Step{to_tensors(nb::handle(pair[0]).ptr()), to_tensors(nb::handle(pair[1]).ptr())};
         };
         const std::vector<Tensor> c = to_tensors(carry.ptr()), x = to_tensors(sequences.ptr());
@@ -166,7 +186,7 @@ void add_functions(nb::module_& m) {
         const PythonCall call;
         flat::Step last;
         {
-          nb::gil_scoped_release release;
+          GilReleased release;
           last = flat::scan(step, c, x, steps, reverse, std::source_location());
         }
         return nb::make_tuple(from_tensors(last.carry), from_tensors(last.outputs));
@@ -175,7 +195,7 @@ void add_functions(nb::module_& m) {
 
   m.def("is_tracing", [] { return frontend::thread_state.tracer != nullptr; });
   m.def("release_memory", [] {
-    nb::gil_scoped_release release;
+    GilReleased release;
     release_memory();
   });
 }

@@ -21,7 +21,7 @@ int64_t run(train::StepLoop& loop, int64_t steps, double seconds) {
   while (true) {
     const double slice = std::min(seconds, kSignalSeconds);
     {
-      nb::gil_scoped_release release;
+      GilReleased release;
       done += loop.run(steps - done, slice);
     }
     seconds -= slice;
@@ -67,7 +67,7 @@ void add_loop(nb::module_& m) {
           },
           nb::arg("step"), nb::arg("batches"), nb::arg("steps_per_epoch").none() = nb::none(), nb::keep_alive<0, 2>(),
           "The dataset's elements are the batches; their types must be known.")
-      .def("begin_epoch", &train::StepLoop::begin_epoch, nb::call_guard<nb::gil_scoped_release>())
+      .def("begin_epoch", &train::StepLoop::begin_epoch, nb::call_guard<GilReleased>())
       .def("run", run, nb::arg("steps"), nb::arg("seconds"),
            "Runs until so many steps are done, so many seconds have passed, or the epoch ends.")
       .def_prop_ro("at_end", &train::StepLoop::at_end)

@@ -19,8 +19,10 @@ NB_MODULE(_core, m) {
   add_ops(m);
   add_state(m);
   add_functions(m);
+  add_errors(m);
   add_callbacks(m);
   add_data(m);
+  add_graphs(m);
   add_strings(m);
   add_loop(m);
 }

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/text.hpp"
+#include "ops/callable.hpp"
 #include "ops/table.hpp"
 
 namespace tandem::python {
@@ -116,14 +117,14 @@ PyObject* call_op(PyObject* self, PyObject* const* args, size_t nargsf, PyObject
     if (is_single && op.name != "split" && op.name != "unstack") {
       Tensor result;
       {
-        nb::gil_scoped_release release;
+        GilReleased release;
         result = frontend::call(op, operands.all(), *attrs, {}, object->promotion);
       }
       return from_tensor(std::move(result)).release().ptr();
     }
     std::vector<Tensor> results;
     {
-      nb::gil_scoped_release release;
+      GilReleased release;
       results = frontend::call_all(op, operands.all(), *attrs, {}, object->promotion);
     }
     return results_of(op, results);
@@ -174,7 +175,7 @@ void add_ops(nb::module_& m) {
         Space{"strict_ops", Promotion::Strict, "All ops; tensors of different types are an error, as TensorFlow wants it."}}) {
     nb::module_ space = m.def_submodule(s.name, s.doc);
     for (const ir::OpDef* op : ops::table().all()) {
-      if (op->has(ir::kStructural)) continue;
+      if (!ops::is_callable(*op)) continue;
       const Row*& row = rows[op];
       if (!row) row = new Row(*op);  // as long as the process
       auto* object = PyObject_New(OpObject, type);

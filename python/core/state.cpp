@@ -3,6 +3,8 @@
 #include <nanobind/stl/string.h>
 
 #include "core.hpp"
+#include "frontend/gradient.hpp"
+#include "frontend/tape_impl.hpp"
 #include "frontend/variable_impl.hpp"
 
 namespace tandem::python {
@@ -20,7 +22,7 @@ template <class F> void assigned(const Variable& v, nb::handle value, F f) {
   Operands operands;
   operands.add(value.ptr());
   const PythonCall call;
-  nb::gil_scoped_release release;
+  GilReleased release;
   f(v, *operands.all()[0]);
 }
 
@@ -34,8 +36,21 @@ nb::list gradients(Tape& tape, nb::handle targets, nb::handle sources, nb::handl
   const PythonCall call;
   std::vector<Tensor> results;
   {
-    nb::gil_scoped_release release;
+    GilReleased release;
     results = tape.gradients(of, Sources(std::move(by)), options);
+  }
+  return from_tensors(results);
+}
+
+nb::list traced_gradients(nb::handle targets, nb::handle sources, nb::handle output_gradients, nb::handle stops) {
+  const std::vector<Tensor> of = to_tensors(targets.ptr()), by = to_tensors(sources.ptr()), constants = to_tensors(stops.ptr());
+  std::vector<Tensor> given;
+  for (nb::handle t : nb::borrow<nb::sequence>(output_gradients)) given.push_back(t.is_none() ? Tensor() : to_tensor(t.ptr()));
+  const PythonCall call;
+  std::vector<Tensor> results;
+  {
+    GilReleased release;
+    results = frontend::traced_gradients(of, given, by, constants, {});
   }
   return from_tensors(results);
 }
@@ -46,7 +61,7 @@ nb::object jacobian(Tape& tape, nb::handle target, nb::handle source, Tensor (Ta
   const PythonCall call;
   Tensor result;
   {
-    nb::gil_scoped_release release;
+    GilReleased release;
     result = (tape.*f)(of, by, std::source_location());
   }
   return from_tensor(std::move(result));
@@ -76,7 +91,7 @@ void add_state(nb::module_& m) {
   variable.def_prop_rw("core_trainable", &Variable::trainable, [](const Variable& v, bool on) { Variable(v).set_trainable(on); });
   variable.def("read", [](const Variable& v) {
     const PythonCall call;
-    nb::gil_scoped_release release;
+    GilReleased release;
     return v.value();
   });
   variable.def("store",
@@ -85,6 +100,13 @@ void add_state(nb::module_& m) {
                [](const Variable& v, nb::handle x) { assigned(v, x, [](const Variable& to, const Operand& o) { to.assign_add(o); }); });
   variable.def("store_sub",
                [](const Variable& v, nb::handle x) { assigned(v, x, [](const Variable& to, const Operand& o) { to.assign_sub(o); }); });
+
+  m.def("is_recording", [] { return frontend::TapeImpl::any_records(); }, "Whether a tape of this thread records at this place.");
+  m.def(
+      "is_recorded_outside", [] { return frontend::TapeImpl::any_records_outside(); },
+      "Whether a tape of this thread records outside of every trace.");
+  m.def("traced_gradients", traced_gradients, nb::arg("targets"), nb::arg("sources"), nb::arg("output_gradients"), nb::arg("stops"),
+        "Gradients of what the present trace has computed; None where a source is not connected.");
 
   nb::class_<Tape>(m, "Tape")
       .def(
@@ -112,7 +134,7 @@ void add_state(nb::module_& m) {
             const PythonCall call;
             std::vector<Tensor> results;
             {
-              nb::gil_scoped_release release;
+              GilReleased release;
               results = t.stacked_gradients(of, Sources(std::move(by)), stack);
             }
             return from_tensors(results);

@@ -59,7 +59,7 @@ nb::object from_parts(const so::Parts& p) { return nb::make_tuple(from_tensor(p.
 
 // What runs without Python's lock, at once, whatever is traced outside.
 template <class F> auto now(F f) {
-  nb::gil_scoped_release release;
+  GilReleased release;
   const frontend::EagerScope eager;
   return f();
 }

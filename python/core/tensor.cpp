@@ -1,6 +1,7 @@
 // Tensor: operators, reading, and memory shared with NumPy and other libraries.
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include <tandem/dlpack.hpp>
@@ -8,6 +9,7 @@
 #include "frontend/memory.hpp"
 #include "frontend/shape_values.hpp"
 #include "frontend/tensor_impl.hpp"
+#include "frontend/thread_state.hpp"
 
 namespace tandem::python {
 namespace {
@@ -23,7 +25,7 @@ PyObject* call_unary(const ir::OpDef& op, PyObject* x) {
     const PythonCall call;
     Tensor result;
     {
-      nb::gil_scoped_release release;
+      GilReleased release;
       result = frontend::call(op, operands.all());
     }
     return from_tensor(std::move(result)).release().ptr();
@@ -129,6 +131,13 @@ template <class F> auto guarded(F&& f, decltype(f()) failed) -> decltype(f()) {
   }
 }
 
+// The one number of a tensor that has numbers, also while a function is traced.
+Tensor scalar_of(const Tensor& t) {
+  if (t.rank() == 0) return t;
+  const frontend::EagerScope eager;
+  return t.reshape({});
+}
+
 int tensor_bool(PyObject* self) {
   return guarded(
       [&] {
@@ -137,7 +146,7 @@ int tensor_bool(PyObject* self) {
         if (t.size() != 1)
           throw nb::value_error("The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()");
         if (is_string(t)) return strings_of(t)[0].empty() ? 0 : 1;
-        return t.reshape({}).item<bool>() ? 1 : 0;
+        return scalar_of(t).item<bool>() ? 1 : 0;
       },
       -1);
 }
@@ -158,7 +167,7 @@ nb::object number_of(const Tensor& t) {
   check_readable(t, "reading a tensor");
   if (t.size() != 1) throw nb::type_error("only length-1 arrays can be converted to Python scalars");
   if (is_string(t)) return bytes_of(strings_of(t)[0]);
-  const Tensor one = t.reshape({});
+  const Tensor one = scalar_of(t);
   if (one.dtype() == DType::Bool) return nb::bool_(one.item<bool>());
   if (is_float(one.dtype())) return nb::float_(one.item<double>());
   return one.dtype() == DType::U64 ? nb::int_(one.item<uint64_t>()) : nb::int_(one.item<int64_t>());
@@ -221,7 +230,7 @@ PyObject* subscript(PyObject* self, PyObject* key) {
     const PythonCall call;
     Tensor result;
     {
-      nb::gil_scoped_release release;
+      GilReleased release;
       const auto& i = indices;
       result = self_tensor(self)(i[0], i[1], i[2], i[3], i[4], i[5], i[6], i[7]);
     }
@@ -287,6 +296,7 @@ std::optional<DType> dtype_of_format(const char* format, Py_ssize_t bytes) {
 
 // What offers Python's buffer protocol. With `shares`, its memory is used as it is and it stays alive; it must not be written then.
 nb::object from_buffer(nb::handle o, bool shares, nb::handle as) {
+  const PythonCall call;
   auto view = std::make_unique<Py_buffer>();
   if (PyObject_GetBuffer(o.ptr(), view.get(), PyBUF_STRIDED_RO | PyBUF_FORMAT) != 0) throw nb::python_error();
   struct Release {
@@ -318,11 +328,11 @@ nb::object from_buffer(nb::handle o, bool shares, nb::handle as) {
   Py_buffer* raw = held.release();
   Tensor t = Tensor::view(raw->buf, *dtype, shape, strides, [raw] {
     if (!Py_IsInitialized()) return;
-    nb::gil_scoped_acquire gil;
+    GilHeld gil;
     Release()(raw);
   });
   if (!shares) {
-    nb::gil_scoped_release release;
+    GilReleased release;
     t = frontend::concrete(frontend::dense_copy(frontend::numbers_of(t, "from_buffer")));
   }
   return from_tensor(std::move(t));
@@ -333,11 +343,10 @@ void copy_into(const Tensor& t, nb::handle to) {
   check_readable(t, "numpy()");
   Py_buffer view;
   if (PyObject_GetBuffer(to.ptr(), &view, PyBUF_WRITABLE | PyBUF_C_CONTIGUOUS) != 0) throw nb::python_error();
-  const Tensor dense = t.contiguous();
-  const size_t bytes = static_cast<size_t>(dense.size()) * size_of(dense.dtype());
-  if (static_cast<size_t>(view.len) == bytes && bytes) std::memcpy(view.buf, dense.raw_data(), bytes);
-  PyBuffer_Release(&view);
+  const std::unique_ptr<Py_buffer, decltype(&PyBuffer_Release)> held(&view, PyBuffer_Release);
+  const size_t bytes = static_cast<size_t>(t.size()) * size_of(t.dtype());
   if (static_cast<size_t>(view.len) != bytes) user_error("copy_into: ", bytes, " bytes do not go into ", view.len);
+  frontend::read(frontend::numbers_of(t, "numpy()"), t.dtype(), view.buf);
 }
 
 // Python's view of a tensor's memory, read-only: whatever looks at it keeps the tensor alive.
@@ -454,7 +463,7 @@ PyObject* call_binary(const ir::OpDef& op, PyObject* a, PyObject* b, Promotion p
     const PythonCall call;
     Tensor result;
     {
-      nb::gil_scoped_release release;
+      GilReleased release;
       result = frontend::call(op, operands.all(), frontend::no_attrs(), {}, promotion);
     }
     return from_tensor(std::move(result)).release().ptr();
@@ -486,7 +495,10 @@ void add_tensor(nb::module_& m) {
     for (size_t i = 0; i < dims.size(); ++i)
       PyTuple_SET_ITEM(tuple.ptr(), static_cast<Py_ssize_t>(i),
                        dims[i].is_const() ? PyLong_FromLongLong(dims[i].value()) : Py_NewRef(Py_None));
-    return nb::steal(PyObject_CallOneArg(hooks.shape, tuple.ptr()));
+    nb::object shape = nb::steal(PyObject_CallOneArg(hooks.shape, tuple.ptr()));
+    // Where an extent prints as None, the shape still knows which one it is: set_shape(x.shape) can use it.
+    if (std::ranges::any_of(dims, [](const Dim& d) { return !d.is_const(); })) shape.attr("_symbols") = from_dims(dims);
+    return shape;
   });
   tensor.def_prop_ro("dtype", [](const Tensor& t) { return from_dtype(t.dtype()); });
   tensor.def_prop_ro("ndim", &Tensor::rank);

@@ -15,6 +15,7 @@ void add_types(nb::module_& m) {
     hooks.shape = take("shape");
     hooks.index = take("index");
     hooks.raise_error = take("raise_error");
+    hooks.folder = nb::cast<std::string>(given["folder"]);
     hooks.dtypes.clear();
     for (nb::handle d : nb::list(given["dtypes"])) hooks.dtypes.push_back(d.inc_ref().ptr());
   });
@@ -34,7 +35,9 @@ void add_types(nb::module_& m) {
   binary("__floordiv__", "__rfloordiv__", [](const Dim& a, const Dim& b) { return floor_div(a, b); });
   binary("__mod__", "__rmod__", [](const Dim& a, const Dim& b) { return a - floor_div(a, b) * b; });
   dim.def("__neg__", [](const Dim& a) { return from_dim(Dim(0) - a); });
-  dim.def("__eq__", [](const Dim& a, nb::handle b) { return (PyLong_Check(b.ptr()) || is_a(b.ptr(), dim_type)) && a == as_dim(b.ptr()); });
+  dim.def(
+      "__eq__", [](const Dim& a, nb::handle b) { return (PyLong_Check(b.ptr()) || is_a(b.ptr(), dim_type)) && a == as_dim(b.ptr()); },
+      nb::arg("other").none());
   dim.def("__hash__", &Dim::hash);
   dim.def("__repr__", &Dim::str);
   m.def("symbol", [](const std::string& name) { return Dim::symbol(name); });

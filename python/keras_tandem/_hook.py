@@ -44,10 +44,17 @@ def _with_our_case(source, name):
     return ast.fix_missing_locations(tree)
 
 
+def is_chosen():
+    """Whether the program's backend is ours: by its name, or as "tensorflow" in a process where that name means Tandem."""
+    name = os.environ.get("KERAS_BACKEND")
+    alias = sys.modules.get("tandem._alias")
+    return name == NAME or (name == "tensorflow" and alias is not None and alias.is_installed())
+
+
 def _lend_face(module):
     """What Keras takes from TensorFlow on any backend, such as text layers, datasets from folders and summaries, it finds in tandem's face."""
     _allow(module)
-    if os.environ.get("KERAS_BACKEND") == NAME:
+    if is_chosen():
         module.tensorflow = module.LazyModule("tandem")
         module.gfile = module.LazyModule("tandem.io.gfile", pip_name="tandem")
 
@@ -178,12 +185,14 @@ class _Lent(importlib.abc.Loader):
 
 class _Finder(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path=None, target=None):
-        if name == "keras.src.backend.tensorflow" and os.environ.get("KERAS_BACKEND") == NAME:
+        if name == "keras.src.backend.tensorflow" and is_chosen():
             return importlib.machinery.ModuleSpec(name, _Lent())
         if name not in CHOOSERS and name not in AFTER:
             return None
         if name == "keras.src.backend.config":  # the first of them that is loaded
             check_version()
+            if is_chosen():  # a program may have said "tensorflow"; Keras reads the variable next
+                os.environ["KERAS_BACKEND"] = NAME
         spec = importlib.machinery.PathFinder.find_spec(name, path, target)
         if spec and isinstance(spec.loader, importlib.machinery.SourceFileLoader):
             spec.loader = _Loader(spec.loader.name, spec.loader.path)

@@ -2,6 +2,7 @@
 
 Names are loaded when they are first used: importing this package loads neither Keras nor the parts of the face."""
 import importlib as _importlib
+import os as _os
 
 from tandem import _core
 from tandem import _convert, _dtypes, _shape, errors, _tensor
@@ -15,6 +16,7 @@ _core.configure({
     "index": _tensor.index,
     "raise_error": errors._raise,
     "dtypes": _dtypes._core_types,
+    "folder": _os.path.dirname(_os.path.dirname(_os.path.abspath(__file__))),
 })  # fmt: skip
 _tensor.setup()
 
@@ -28,7 +30,7 @@ del _type
 # The public modules: tf.<name> is tandem.<name>.
 _modules = {
     "__internal__",
-    "autodiff", "autograph", "bitwise", "compat", "config", "data", "debugging", "distribute", "dtypes", "experimental", "feature_column", "image", "io",
+    "audio", "autodiff", "autograph", "bitwise", "compat", "config", "data", "debugging", "distribute", "dtypes", "experimental", "feature_column", "image", "io",
     "linalg", "lookup", "math", "nest", "nn", "profiler", "quantization", "queue", "ragged", "random", "saved_model", "sets", "signal", "sparse", "strings",
     "summary", "sysconfig", "test", "train", "types", "version",
 }  # fmt: skip
@@ -52,7 +54,8 @@ _homes = {
     "_function": "executing_eagerly function inside_function",
     "_gradient": "GradientTape RegisterGradient UnconnectedGradients custom_gradient grad_pass_through gradients hessians no_gradient recompute_grad",
     "_misc": """AggregationMethod CriticalSection DeviceSpec Graph Operation control_dependencies fingerprint get_logger group guarantee_const init_scope
-        load_library load_op_library make_ndarray make_tensor_proto no_op numpy_function py_function register_tensor_conversion_function timestamp tuple""",
+        load_library load_op_library make_ndarray make_tensor_proto no_op register_tensor_conversion_function timestamp tuple""",
+    "_host_calls": "numpy_function py_function",
     "_names": "get_current_name_scope name_scope",
     "_specs": "NoneTensorSpec TensorSpec TypeSpec type_spec_from_value",
     "_variable": "Variable VariableAggregation VariableSynchronization variable_creator_scope",
@@ -69,7 +72,7 @@ _homes = {
     "strings": "as_string",
 }  # fmt: skip
 _where = {name: home for home, names in _homes.items() for name in names.split()}
-_renamed = {"complex": ("_complex", "complex_"), "print": ("_misc", "print_")}
+_renamed = {"complex": ("_complex", "complex_"), "print": ("_host_calls", "print_")}
 
 
 def __getattr__(name):
@@ -84,7 +87,7 @@ def __getattr__(name):
                 raise _missing(name) from None
             raise
     elif name in ("keras", "initializers", "losses", "metrics", "optimizers"):
-        import keras_tandem  # noqa: F401: real Keras, on our backend
+        import keras_tandem  # noqa: F401 (real Keras, on our backend)
         import keras._tf_keras.keras as keras
 
         found = keras if name == "keras" else getattr(keras, name)
@@ -103,4 +106,4 @@ def __dir__():
 
 
 
-import keras_tandem  # noqa: E402, F401: `import keras` from now on finds the backend; Keras itself is not loaded
+import keras_tandem  # noqa: E402, F401 (`import keras` from now on finds the backend; Keras itself is not loaded)

@@ -26,7 +26,9 @@ class _Loader(importlib.abc.Loader):
 
     def exec_module(self, module):
         # The import system gives whatever stands here now.
-        sys.modules[module.__name__] = _resolve(module.__name__)
+        found = sys.modules[module.__name__] = _resolve(module.__name__)
+        if not hasattr(found, "__path__") and hasattr(found, "__dict__"):
+            found.__path__ = []  # only then does `import tensorflow.a.b` look for b
 
 
 class _Finder(importlib.abc.MetaPathFinder):
@@ -36,6 +38,10 @@ class _Finder(importlib.abc.MetaPathFinder):
         return importlib.machinery.ModuleSpec(name, _Loader(), is_package=True)
 
 
+def is_installed():
+    return any(isinstance(f, _Finder) for f in sys.meta_path)
+
+
 def install():
-    if not any(isinstance(f, _Finder) for f in sys.meta_path):
+    if not is_installed():
         sys.meta_path.insert(0, _Finder())

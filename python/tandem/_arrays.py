@@ -9,8 +9,10 @@ from tandem import _dtypes as dtypes
 from tandem import errors
 from tandem._convert import NotOneTensor
 from tandem._dtypes import as_dtype
-from tandem._face import Composite, CoreVariable, Tensor, any_tensor, api, axes, axis_in, convert, ints, number, ops, pair, shape as _shape_argument, strict, tensor
+from tandem._face import Composite, CoreVariable, Tensor, any_tensor, api, axes, axis_in, convert, ints, number, of_literal, ops, pair, shape as _shape_argument, strict, tensor
+from tandem._host_calls import NoTensorYet, UnknownShape, dims_of
 from tandem._shape import TensorShape
+from tandem._trace import is_about_missing_values
 
 int32, int64 = as_dtype("int32"), as_dtype("int64")
 _py_range, _py_slice = builtins.range, builtins.slice
@@ -36,6 +38,8 @@ def constant(value, dtype=None, shape=None, name="Const"):
         made = tensor(value)
     else:
         made = any_tensor(value, dtype)
+        if dtype is None and not hasattr(value, "dtype"):
+            made = of_literal(made)
     if shape is None:
         return made
     shape = TensorShape(ints(shape) if not isinstance(shape, TensorShape) else shape)
@@ -74,8 +78,16 @@ def saturate_cast(value, dtype, name=None):
     value, dtype = tensor(value), as_dtype(dtype)
     if value.dtype is dtype:
         return value
-    if dtype.is_floating or value.dtype.is_bool:
-        return cast(value, dtype)
+    if value.dtype.is_bool or dtype.is_bool:
+        raise TypeError(f"saturate_cast: bools have no limits, got {value.dtype.name} to {dtype.name}\n  hint: tf.cast")
+    if dtype.is_complex:
+        return cast(saturate_cast(value, dtype.real_dtype), dtype)
+    if dtype.is_floating:
+        if float(dtype.max) >= float(value.dtype.max):
+            return cast(value, dtype)
+        limits = (max(float(dtype.min), float(value.dtype.min)), min(float(dtype.max), float(value.dtype.max)))
+        low, high = [convert(np.array(limit).astype(value.dtype.as_numpy_dtype)) for limit in limits]
+        return cast(strict.clip(value, low, high), dtype)
     if value.dtype.is_floating:
         wide = cast(value, "float64")
         low, high = float(dtype.min), float(dtype.max)
@@ -119,6 +131,7 @@ def _extents(dims):
 
 
 def _full(number_):
+    @api
     def make(shape, dtype=dtypes.float32, name=None, layout=None):
         dtype = as_dtype(dtype)
         if dtype.name == "string":
@@ -133,8 +146,12 @@ def _full(number_):
 def _full_like(number_):
     @api
     def make(input, dtype=None, name=None, layout=None):
-        input = tensor(input)
+        input = any_tensor(input)
+        if not isinstance(input, Tensor) and dtype is None:
+            raise NotOneTensor(input)
         dtype = input.dtype if dtype is None else as_dtype(dtype)
+        if not hasattr(input, "dims"):
+            raise NotOneTensor(input)
         if dtype._code < 0:
             return (zeros if not number_ else ones)(input.dims, dtype)
         return ops.full(convert(np.array(number_, dtype.as_numpy_dtype)), shape=input.dims)
@@ -175,7 +192,27 @@ def range(start, limit=None, delta=1, dtype=None, name="range"):
     return convert(made.astype(dtype.as_numpy_dtype))
 
 
+class RangeOfData(NoTensorYet):
+    """A traced range whose length depends on numbers: a loop can count along it, but it is no tensor."""
+
+    def __init__(self, start, limit, delta, dtype):
+        self.start, self.limit, self.delta = (cast(tensor(x), dtype) for x in (start, limit, delta))
+        self.dtype = dtype
+
+    def __tandem_tensor__(self):
+        raise _needs_data("tf.range of a tensor")
+
+
 def _symbolic_range(start, limit, delta, dtype):
+    try:
+        return _range_of_extents(start, limit, delta, dtype)
+    except (errors.InvalidArgumentError, TypeError) as e:
+        if not is_about_missing_values(e):
+            raise
+        return RangeOfData(start, limit, delta, dtype)
+
+
+def _range_of_extents(start, limit, delta, dtype):
     """The length is an extent of the trace: iota, scaled and moved."""
     start, delta = number(start) if not isinstance(start, Tensor) else start, number(delta)
     if isinstance(start, Tensor) or isinstance(limit, Tensor):
@@ -193,11 +230,16 @@ def _symbolic_range(start, limit, delta, dtype):
 
 def linspace(start, stop, num, name=None, axis=0):
     start, stop = pair(start, stop)
-    start, stop, num = tensor(start), tensor(stop), int(number(num))
+    start, stop, num = tensor(start), tensor(stop), num if _is_traced(num) else int(number(num))
     if start.dtype.is_integer:
-        start, stop = cast(start, "float64"), cast(stop, "float64")
-    if num < 1:
-        raise errors.InvalidArgumentError(None, None, f"linspace: num must be positive, got {num}")
+        dtype = "float32" if start.dtype.size <= 2 else "float64"  # as truediv
+        start, stop = cast(start, dtype), cast(stop, dtype)
+    if _is_traced(num):
+        return _linspace_of_extent(start, stop, num, axis)
+    if num < 0:
+        raise errors.InvalidArgumentError(None, None, f"linspace: num must not be negative, got {num}")
+    if num == 0:
+        return take_slice(expand_dims(start + stop, axis), axis_in(axis, max(start.ndim, stop.ndim) + 1), 0, 0)
     steps = ops.iota(shape=[num], dtype="int32")
     steps = cast(steps, start.dtype) / max(num - 1, 1)
     start, stop = expand_dims(start, axis), expand_dims(stop, axis)
@@ -207,6 +249,17 @@ def linspace(start, stop, num, name=None, axis=0):
     made = start + (stop - start) * steps
     last = broadcast_to(stop, take_slice(made, at, num - 1).dims) if num > 1 else None
     return made if last is None else concat([take_slice(made, at, 0, num - 1), last], at)
+
+
+def _linspace_of_extent(start, stop, num, axis):
+    """As many numbers as an extent of the trace; the last one is `stop` itself."""
+    start, stop = expand_dims(start, axis), expand_dims(stop, axis)
+    rank = max(start.ndim, stop.ndim)
+    at = axis_in(axis, rank)
+    place = reshape(ops.iota(shape=[num], dtype="int32"), [-1 if i == at else 1 for i in _py_range(rank)])
+    last = cast(tensor(num), "int32") - 1
+    steps = cast(place, start.dtype) / cast(ops.maximum(last, 1), start.dtype)
+    return ops.where(ops.logical_and(ops.equal(place, last), ops.greater(last, 0)), stop, start + (stop - start) * steps)
 
 
 def take_slice(x, axis, start, stop=None):
@@ -236,12 +289,25 @@ def one_hot(indices, depth, on_value=None, off_value=None, axis=None, dtype=None
         dtype = dtypes.float32 if given is None else any_tensor(given).dtype
     dtype = as_dtype(dtype)
     axis = -1 if axis is None else axis
-    hot = ops.one_hot(tensor(indices), classes=int(number(depth)), axis=axis, dtype="bool")
+    hot = _one_hot_of_extent(tensor(indices), depth, axis) if _is_traced(depth) else ops.one_hot(
+        tensor(indices), classes=int(number(depth)), axis=axis, dtype="bool"
+    )
     if on_value is None and off_value is None and dtype.name != "string":
         return cast(hot, dtype)
     on = any_tensor(1 if on_value is None else on_value, dtype)
     off = any_tensor(0 if off_value is None else off_value, dtype)
     return where(hot, on, off)
+
+
+def _is_traced(x):
+    return isinstance(x, Tensor) and x.is_traced
+
+
+def _one_hot_of_extent(indices, depth, axis):
+    """As many classes as an extent of the trace: each index beside all of them."""
+    at = axis_in(axis, indices.ndim + 1)
+    classes = reshape(ops.iota(shape=[depth], dtype=indices.dtype), [-1 if i == at else 1 for i in _py_range(indices.ndim + 1)])
+    return ops.equal(expand_dims(indices, at), classes)
 
 
 # --- shapes ---------------------------------------------------------------------------------------------------------------------
@@ -287,6 +353,8 @@ def rank(input, name=None):
 
 @api
 def reshape(tensor_, shape, name=None):
+    if isinstance(tensor_, UnknownShape):
+        tensor_.set_shape([None if isinstance(d, int) and d < 0 else d for d in dims_of(shape)])
     x = tensor(tensor_)
     wanted = _shape_argument(shape)
     if isinstance(wanted, (list, tuple)):
@@ -361,6 +429,8 @@ def broadcast_dynamic_shape(shape_x, shape_y):
 
 @api
 def ensure_shape(x, shape, name=None):
+    if isinstance(x, UnknownShape):
+        return x.set_shape(shape)
     x, shape = tensor(x), TensorShape(shape)
     if not x.shape.is_compatible_with(shape):
         raise errors.InvalidArgumentError(
@@ -439,7 +509,10 @@ def unstack(value, num=None, axis=0, name="unstack"):
     value = tensor(value)
     if value.ndim == 0:
         raise ValueError("Argument `value` must have at least one dimension, got a scalar")
-    return list(ops.unstack(value, axis=axis))
+    made = list(ops.unstack(value, axis=axis))
+    if num is not None and number(num) != len(made):
+        raise errors.InvalidArgumentError(None, None, f"unstack: axis {axis} of shape {value.shape} has {len(made)} elements, num is {num}")
+    return made
 
 
 @api
@@ -509,6 +582,9 @@ def repeat(input, repeats, axis=None, name=None):
                 raise _needs_data("tf.repeat with a tensor of repeats")
             at = np.repeat(np.arange(x.shape[axis]), counts.numpy())
             return ops.take(x, convert(at.astype(np.int32)), axis=axis)
+        if counts.is_traced:  # an extent of the trace: each element along an axis of its own
+            wide = ops.broadcast_to(expand_dims(x, axis + 1), shape=[*x.dims[: axis + 1], reshape(counts, []), *x.dims[axis + 1 :]])
+            return reshape(wide, [*x.dims[:axis], -1, *x.dims[axis + 1 :]])
         repeats = number(ops.reshape(counts, shape=[]))
     return ops.repeat(x, repeats=int(repeats), axis=axis)
 
@@ -534,6 +610,7 @@ def pad(tensor_, paddings, mode="CONSTANT", constant_values=0, name=None):
         )
     low, high = [p[0] for p in pairs], [p[1] for p in pairs]
     mode = mode.upper()
+    _check_paddings(x, pairs, mode)
     if mode == "CONSTANT":
         value = tensor(constant_values, x.dtype) if not isinstance(constant_values, (int, float)) else convert(
             np.array(constant_values).astype(x.dtype.as_numpy_dtype)
@@ -544,6 +621,19 @@ def pad(tensor_, paddings, mode="CONSTANT", constant_values=0, name=None):
     raise ValueError(
         f"Value of argument `mode` expected to be one of 'CONSTANT', 'REFLECT', or 'SYMMETRIC'. Received `mode` = {mode!r}"
     )
+
+
+def _check_paddings(x, pairs, mode):
+    """A mirror has no more elements than the axis; with REFLECT the edge itself is not among them."""
+    for axis, (pair_, extent) in enumerate(zip(pairs, x.shape)):
+        for n in pair_:
+            if isinstance(n, int) and n < 0:
+                raise errors.InvalidArgumentError(None, None, f"pad: paddings must not be negative, got {n} for axis {axis}")
+            most = None if mode == "CONSTANT" or extent is None else extent - (mode == "REFLECT")
+            if isinstance(n, int) and most is not None and n > most:
+                raise errors.InvalidArgumentError(
+                    None, None, f"pad: {mode} takes at most {most} elements of axis {axis}, which has {extent}, got a padding of {n}"
+                )
 
 
 pad = _renamed(pad, tensor="tensor_")
@@ -656,8 +746,18 @@ def where(condition, x=None, y=None, name=None):
 @api
 def bitcast(input, type, name=None):
     x, dtype = tensor(input), as_dtype(type)
-    if x.ndim == 0 and dtype.size < x.dtype.size:  # one number becomes a row of smaller ones
-        return ops.squeeze(
-            ops.bitcast(ops.expand_dims(x, axis=[0]), dtype=dtype), axis=[0]
-        ) if dtype.size == x.dtype.size else ops.bitcast(ops.reshape(x, shape=[1]), dtype=dtype)
+    if dtype.is_bool or x.dtype.is_bool:
+        if dtype is x.dtype:
+            return x
+        raise errors.InvalidArgumentError(None, None, f"bitcast: bools have no bits of other types, got {x.dtype.name} to {dtype.name}")
+    ratio = x.dtype.size // dtype.size
+    if ratio > 1:  # each number becomes a row of smaller ones
+        return ops.reshape(ops.bitcast(ops.reshape(x, shape=[-1]), dtype=dtype), shape=[*x.dims, ratio])
+    ratio = dtype.size // x.dtype.size
+    if ratio > 1:  # and a row becomes one larger number
+        if not x.ndim or x.shape[-1] != ratio:
+            raise errors.InvalidArgumentError(
+                None, None, f"bitcast: from {x.dtype.name} to {dtype.name} the last axis must have {ratio} elements, got shape {x.shape}"
+            )
+        return ops.reshape(ops.bitcast(x, dtype=dtype), shape=x.dims[:-1])
     return ops.bitcast(x, dtype=dtype)

@@ -226,7 +226,9 @@ _by_parts = {
     "reshape", "transpose", "concat", "stack", "unstack", "split", "tile", "repeat", "gather", "gather_nd", "expand_dims", "squeeze", "slice", "strided_slice",
     "reverse", "roll", "boolean_mask", "broadcast_to", "identity", "pad", "reduce_sum", "reduce_mean", "cumsum", "stop_gradient", "add_n", "negative",
     "diag", "diag_part", "trace", "matrix_transpose", "zeros_like", "band_part", "frame", "fftshift", "ifftshift", "ensure_shape", "scatter_nd",
-    "segment_sum", "unsorted_segment_sum", "set_diag", "tensor_diag", "tensor_diag_part",
+    "segment_sum", "unsorted_segment_sum", "segment_mean", "unsorted_segment_mean", "set_diag", "tensor_diag", "tensor_diag_part", "space_to_depth", "depth_to_space",
+    "space_to_batch", "batch_to_space", "reverse_sequence", "dynamic_partition", "dynamic_stitch", "fill", "overlap_and_add", "embedding_lookup",
+    "tensor_scatter_nd_add", "tensor_scatter_nd_sub", "tensor_scatter_nd_update",
 }  # fmt: skip
 
 
@@ -253,10 +255,12 @@ def angle(x, name=None):
 
 
 def sqrt(x, name=None):
-    size = abs(x)
-    re = ops.sqrt((size + x.re) * 0.5)
-    im = ops.copysign(ops.sqrt(ops.maximum((size - x.re) * 0.5, 0.0)), x.im)
-    return ComplexTensor(re, im)
+    """Half of the angle. The part that would be the difference of near numbers is found by dividing."""
+    large = ops.sqrt((abs(x) + ops.absolute(x.re)) * 0.5)
+    none = ops.equal(large, 0)
+    small = ops.where(none, _zeros(large), ops.absolute(x.im) / (2.0 * ops.where(none, ops.add(_zeros(large), 1.0), large)))
+    right = ops.greater_equal(x.re, 0)
+    return ComplexTensor(ops.where(right, large, small), ops.copysign(ops.where(right, small, large), x.im))
 
 
 def conj(x, name=None):
@@ -315,11 +319,109 @@ def _times_i(x):
 
 
 def _sinh(x):
-    return (exp(x) - exp(-x)) * 0.5
+    return ComplexTensor(ops.sinh(x.re) * ops.cos(x.im), ops.cosh(x.re) * ops.sin(x.im))
 
 
 def _cosh(x):
-    return (exp(x) + exp(-x)) * 0.5
+    return ComplexTensor(ops.cosh(x.re) * ops.cos(x.im), ops.sinh(x.re) * ops.sin(x.im))
+
+
+def _tanh(x):
+    """By the hyperbolic tangent of the real part, which does not grow: sinh / cosh would be infinity by infinity."""
+    t, c, s = ops.tanh(x.re), ops.cos(x.im), ops.sin(x.im)
+    sech2 = 1.0 / ops.square(ops.cosh(x.re))
+    total = ops.square(c) + ops.square(t * s)
+    return ComplexTensor(t / total, c * s * sech2 / total)
+
+
+def _expm1(x):
+    half = ops.sin(x.im * 0.5)
+    return ComplexTensor(ops.expm1(x.re) * ops.cos(x.im) - 2.0 * half * half, ops.exp(x.re) * ops.sin(x.im))
+
+
+def _log1p(x):
+    return ComplexTensor(0.5 * ops.log1p(x.re * (2.0 + x.re) + ops.square(x.im)), ops.arctan2(x.im, 1.0 + x.re))
+
+
+def _asinh(x):
+    return log(x + sqrt(x * x + 1.0))
+
+
+def _acosh(x):
+    return log(x + sqrt(x + 1.0) * sqrt(x - 1.0))
+
+
+def _atanh(x):
+    return (_log1p(x) - _log1p(-x)) * 0.5
+
+
+def _asin(x):
+    return -_times_i(_asinh(_times_i(x)))
+
+
+def _acos(x):
+    return -_asin(x) + float(np.pi / 2)
+
+
+def _atan(x):
+    return -_times_i(_atanh(_times_i(x)))
+
+
+def _no_nan(condition, value):
+    """0 where the condition holds, and no NaN comes out of the other branch."""
+    return ComplexTensor(ops.where(condition, _zeros(value.re), value.re), ops.where(condition, _zeros(value.im), value.im))
+
+
+def _quotient_no_nan(x, y):
+    none = y == 0
+    return _no_nan(none, x / _where(none, _one_like(y), y))
+
+
+def _einsum(equation, *inputs, **options):
+    """A sum of products is linear in each operand: the terms of all choices of parts."""
+    from tandem import linalg
+
+    inputs = [ComplexTensor.make(x) for x in inputs]
+    parts = [_zeros_of_type(inputs[0])] * 2
+    for choice in range(2 ** len(inputs)):
+        imaginary = [bool(choice >> i & 1) for i in range(len(inputs))]
+        term = linalg.einsum(equation, *[x.im if im else x.re for x, im in zip(inputs, imaginary)], **options)
+        power = sum(imaginary)
+        parts[power % 2] = parts[power % 2] + (term if power % 4 < 2 else -term)
+    return ComplexTensor(*parts)
+
+
+def _zeros_of_type(x):
+    return ops.cast(0, dtype=x.re.dtype)
+
+
+def _tensordot(a, b, axes, name=None):
+    from tandem import linalg
+
+    a, b = _pair(a, b)
+    product = lambda x, y: linalg.tensordot(x, y, axes)  # noqa: E731
+    return ComplexTensor(product(a.re, b.re) - product(a.im, b.im), product(a.re, b.im) + product(a.im, b.re))
+
+
+def _as_real(x):
+    """[[re, -im], [im, re]]: real matrices that multiply as the complex ones do."""
+    concat = _function("concat")
+    return concat([concat([x.re, -x.im], -1), concat([x.im, x.re], -1)], -2)
+
+
+def _of_real(x):
+    rows, columns = x.shape[-2] // 2, x.shape[-1] // 2
+    return ComplexTensor(x[..., :rows, :columns], x[..., rows:, :columns])
+
+
+def _of_matrices(name):
+    """Functions that are the same for the real matrices of twice the size."""
+
+    def call(*args, **options):
+        args = [_as_real(ComplexTensor.make(a)) if isinstance(a, (ComplexTensor, _core.Tensor)) else a for a in args]
+        return _of_real(_function_of("linalg", name)(*args, **options))
+
+    return call
 
 
 def _one_like(x):
@@ -332,15 +434,22 @@ _special = {
     "sin": _unary(_sin), "cos": _unary(_cos), "tan": _unary(
         lambda x: _sin(x) / _cos(x)
     ), "sinh": _unary(_sinh), "cosh": _unary(_cosh),
-    "tanh": _unary(lambda x: _sinh(x) / _cosh(x)), "sign": _unary(_sign), "reciprocal": _unary(lambda x: _one_like(x) / x),
+    "tanh": _unary(_tanh), "asin": _unary(_asin), "acos": _unary(_acos), "atan": _unary(_atan), "asinh": _unary(_asinh), "acosh": _unary(_acosh), "atanh": _unary(_atanh),
+    "realdiv": lambda x, y, name=None: _pair(x, y)[0] / _pair(x, y)[1], "silu": lambda features, beta=1.0: features / (exp(-features * beta) + 1.0),
+    "count_nonzero": lambda input, axis=None, keepdims=None, dtype="int64", name=None: _function_of("math", "count_nonzero")(input != 0, axis, keepdims, dtype),
+    "zero_fraction": lambda value, name=None: ops.mean(ops.cast(value == 0, dtype="float32")),
+    "reciprocal_no_nan": lambda x, name=None: _quotient_no_nan(_one_like(x), x), "multiply_no_nan": lambda x, y, name=None: _no_nan(_pair(x, y)[1] == 0, _pair(x, y)[0] * _pair(x, y)[1]),
+    "xdivy": lambda x, y, name=None: _no_nan(_pair(x, y)[0] == 0, _pair(x, y)[0] / _pair(x, y)[1]), "xlogy": lambda x, y, name=None: _no_nan(_pair(x, y)[0] == 0, _pair(x, y)[0] * log(_pair(x, y)[1])),
+    "xlog1py": lambda x, y, name=None: _no_nan(_pair(x, y)[0] == 0, _pair(x, y)[0] * _log1p(_pair(x, y)[1])), "einsum": _einsum, "tensordot": _tensordot,
+    "inv": _of_matrices("inv"), "solve": _of_matrices("solve"), "expm": _of_matrices("expm"), "sign": _unary(_sign), "reciprocal": _unary(lambda x: _one_like(x) / x),
     "rsqrt": _unary(
         lambda x: _one_like(x) / sqrt(x)
-    ), "log1p": _unary(lambda x: log(x + 1.0)), "expm1": _unary(lambda x: exp(x) - 1.0),
+    ), "log1p": _unary(_log1p), "expm1": _unary(_expm1),
     "sigmoid": _unary(lambda x: _one_like(x) / (exp(-x) + 1.0)),
     "add": lambda x, y, name=None: _pair(x, y)[0] + _pair(x, y)[1], "subtract": lambda x, y, name=None: _pair(x, y)[0] - _pair(x, y)[1],
     "multiply": lambda x, y, name=None: _pair(x, y)[0] * _pair(x, y)[1], "divide": lambda x, y, name=None: _pair(x, y)[0] / _pair(x, y)[1],
     "truediv": lambda x, y, name=None: _pair(x, y)[0] / _pair(x, y)[1], "pow": lambda x, y, name=None: _pair(x, y)[0] ** _pair(x, y)[1],
-    "divide_no_nan": lambda x, y, name=None: _where(_pair(x, y)[1] == 0, _pair(x, y)[0] * 0.0, _pair(x, y)[0] / _pair(x, y)[1]),
+    "divide_no_nan": lambda x, y, name=None: _quotient_no_nan(*_pair(x, y)),
     "equal": lambda x, y, name=None: _pair(x, y)[0] == _pair(x, y)[1], "not_equal": lambda x, y, name=None: _pair(x, y)[0] != _pair(x, y)[1],
     "reduce_prod": _reduce_prod, "ones_like": lambda input, dtype=None, name=None: _one_like(input),
     "shape": lambda input, out_type=None, name=None: _function("shape")(input.re, out_type),

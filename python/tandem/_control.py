@@ -7,7 +7,7 @@ from tandem import nest
 from tandem._convert import Composite
 from tandem._dtypes import as_dtype
 from tandem._face import CoreVariable, Tensor, any_tensor, convert, number, ops, tensor
-from tandem._trace import NeedsData
+from tandem._trace import NeedsData, NoElementsUnderTape
 
 
 def is_traced(x):
@@ -81,7 +81,8 @@ def staged_branches(run, functions):
     thunks = [branches.thunk(i) for i in range(len(functions))]
     while True:
         try:
-            flat = run(thunks)
+            with NoElementsUnderTape():
+                flat = run(thunks)
         except (errors.OpError, ValueError, TypeError):
             if branches.learn():
                 continue
@@ -221,7 +222,38 @@ def while_loop(
     return staged_while(cond, step, loop_vars, limit)
 
 
+def learn_element_shapes(state, step):
+    """A TensorArray learns the shape of its elements from a first write: one step of a loop is traced with copies, and thrown away."""
+    from tandem._tensor_array import TensorArray
+
+    def needs(x):
+        return isinstance(x, TensorArray) and x.needs_element_shape
+
+    if not any(needs(x) for x in nest.flatten(state)):
+        return
+    copies = nest.map_structure(lambda x: x._copy() if needs(x) else x, state)
+    leaves = nest.flatten(copies)
+    places = [i for i, x in enumerate(leaves) if isinstance(x, Tensor) or type(x) in (int, float)]
+    tensors = [tensor(leaves[i]) for i in places]
+
+    def body(parameters):
+        given = list(leaves)
+        for i, x in zip(places, parameters):
+            given[i] = x
+        step(nest.pack_sequence_as(copies, given))
+        return []
+
+    try:
+        _core.Function(body, "a first step").result_specs([(x.dtype, x.dims) for x in tensors])
+    except Exception:  # the loop itself meets it again and says what it is, if it is more than the missing shape
+        pass
+    for old, new in zip(nest.flatten(state), leaves):
+        if needs(old):
+            old.set_shape(new.element_shape)
+
+
 def staged_while(condition, step, loop_vars, limit):
+    learn_element_shapes(loop_vars, step)
     flat = flat_tensors(loop_vars)
     if not all(isinstance(x, Tensor) for x in flat):
         raise NeedsData("a loop over tensors that are not numbers")
@@ -243,7 +275,8 @@ def staged_while(condition, step, loop_vars, limit):
         return made
 
     try:
-        return packed(_core.while_loop(test, one_step, flat, limit))
+        with NoElementsUnderTape():
+            return packed(_core.while_loop(test, one_step, flat, limit))
     except errors.InvalidArgumentError as e:
         if "shape" in str(e) or "carr" in str(e):
             raise NeedsData(f"a loop changes the shape of a variable: {e}") from None
@@ -254,14 +287,21 @@ def staged_while(condition, step, loop_vars, limit):
 
 
 def _rows(elems):
-    """Number of elements, and a function that gives the i-th."""
-    flat = nest.flatten(elems)
-    flat = [x if isinstance(x, Composite) else any_tensor(x) for x in flat]
+    """Tensors whose rows are the elements, and how many rows. Composites that are sliced as their tensors are taken apart."""
+    flat = [x if isinstance(x, Composite) else any_tensor(x) for x in nest.flatten(elems, _slices_alike(elems))]
     if not flat:
         raise ValueError("elems must be a Tensor or (possibly nested) sequence of Tensors")
     first = flat[0]
     count = first.nrows().item() if hasattr(first, "nrows") else first.dims[0] if hasattr(first, "dims") else first.shape[0]
     return flat, count
+
+
+def _slices_alike(elems):
+    return any(hasattr(x, "_slices_alike") for x in nest.flatten(elems))
+
+
+def _row(elems, rows):
+    return nest.pack_sequence_as(elems, rows, expand_composites=_slices_alike(elems))
 
 
 def map_fn(
@@ -278,25 +318,44 @@ def map_fn(
     signature = dtype if fn_output_signature is None else fn_output_signature
     flat, count = _rows(elems)
     fn = _converted(fn)
-    if all(isinstance(x, Tensor) for x in flat) and any(x.is_traced for x in flat):
-        return _traced_map(fn, elems, flat)
-    results = [fn(nest.pack_sequence_as(elems, [x[i] for x in flat])) for i in range(count)]
-    return _stacked(results, signature, elems)
+    if _core.is_tracing() and all(isinstance(x, Tensor) for x in flat):
+        return _traced_map(fn, elems, flat, signature)
+    results = [fn(_row(elems, [x[i] for x in flat])) for i in range(count)]
+    return _stacked(results, signature, elems, signature is None and any(hasattr(x, "nrows") for x in flat))
 
 
-def _traced_map(fn, elems, flat):
+def _plain_tensors(structure, what):
+    """Leaves as tensors of numbers, which is what a loop of a compiled function holds."""
+    for x in nest.flatten(structure):
+        if hasattr(x, "row_splits") or hasattr(x, "dense_shape"):
+            raise NeedsData(f"{what} gives a {type(x).__name__}, whose rows have shapes of their own")
+    flat = flat_tensors(structure)
+    for x in flat:
+        if not isinstance(x, Tensor) or x.dtype.name == "string":
+            raise NeedsData(f"{what} gives a {type(x).__name__}, which is not one tensor of numbers")
+    return flat
+
+
+def _traced_map(fn, elems, flat, signature):
+    kinds = None if signature is None else [as_dtype(getattr(s, "dtype", s)) for s in nest.flatten(signature)]
     found = []
 
     def step(carry, rows):
-        result = fn(nest.pack_sequence_as(elems, rows))
+        result = fn(_row(elems, rows))
         found[:] = [result]
-        return [], flat_tensors(result)
+        for x, kind in zip(nest.flatten(result), kinds or ()):
+            given = any_tensor(x).dtype
+            if given is not kind:
+                raise errors.InvalidArgumentError(None, None, f"map_fn: fn gave {given.name}, fn_output_signature says {kind.name}")
+        return [], _plain_tensors(result, "map_fn's function")
 
     _, outputs = _core.scan(step, [], flat)
-    return nest.pack_sequence_as(found[0], outputs, expand_composites=True)
+    made = nest.pack_sequence_as(found[0], outputs, expand_composites=True)
+    return made if signature is None else nest.pack_sequence_as(signature, nest.flatten(made))
 
 
-def _stacked(results, signature, elems):
+def _stacked(results, signature, elems, ragged_rows=False):
+    """The results one upon the other; rows of ragged elements stay ragged."""
     from tandem import _arrays
     from tandem._ragged import RaggedTensor, RaggedTensorSpec
     from tandem._sparse import SparseTensor
@@ -318,7 +377,7 @@ def _stacked(results, signature, elems):
     columns = list(zip(*[leaves(r) for r in results]))
     made = []
     for spec, column in zip(specs, columns):
-        if isinstance(spec, RaggedTensorSpec) or any(isinstance(x, RaggedTensor) for x in column):
+        if isinstance(spec, RaggedTensorSpec) or any(isinstance(x, RaggedTensor) or ragged_rows and x.ndim > 0 for x in column):
             from tandem import ragged
 
             made.append(ragged.stack(list(column)))
@@ -326,6 +385,8 @@ def _stacked(results, signature, elems):
             from tandem import sparse
 
             made.append(sparse.concat(0, [sparse.expand_dims(x, 0) for x in column]))
+        elif hasattr(column[0], "_slices_alike"):
+            made.append(column[0]._from_components([_arrays.stack(list(parts)) for parts in zip(*[x._components() for x in column])]))
         else:
             kind = None if spec is None else getattr(spec, "dtype", spec)
             column = [any_tensor(x, None, kind) for x in column]
@@ -339,10 +400,11 @@ def _stacked(results, signature, elems):
 
 def vectorized_map(fn, elems, fallback_to_while_loop=True, warn=True):
     flat = [any_tensor(x) for x in nest.flatten(elems)]
-    count = max((x.shape[0] for x in flat if x.ndim), default=1)
+    counts = [x.dims[0] for x in flat if x.ndim]
+    count = next((c for c in counts if c != 1), 1)
     from tandem import _arrays
 
-    flat = [_arrays.broadcast_to(x, [count, *x.dims[1:]]) if x.ndim and x.shape[0] == 1 != count else x for x in flat]
+    flat = [_arrays.broadcast_to(x, [count, *x.dims[1:]]) if x.ndim and x.dims[0] == 1 and count != 1 else x for x in flat]
     return map_fn(fn, nest.pack_sequence_as(elems, flat))
 
 
@@ -359,11 +421,13 @@ def scan(
 ):
     flat, count = _rows(elems)
     fn = _converted(fn)
+    if _core.is_tracing() and all(isinstance(x, Tensor) for x in flat):
+        return _traced_scan(fn, elems, flat, initializer, reverse)[1]
     order = range(count - 1, -1, -1) if reverse else range(count)
     order = list(order)
 
     def at(i):
-        return nest.pack_sequence_as(elems, [x[i] for x in flat])
+        return _row(elems, [x[i] for x in flat])
 
     if initializer is None:
         carry, rest, outputs = at(order[0]), order[1:], [at(order[0])]
@@ -377,13 +441,44 @@ def scan(
     return _stacked(outputs, None, elems)
 
 
+def _traced_scan(fn, elems, flat, initializer, reverse):
+    """A loop of the graph along the first axis: the last state, and all states in the places of their elements."""
+    first = None
+    if initializer is None:  # the first element is the state, and the loop goes along the others
+        initializer = nest.pack_sequence_as(elems, [x[-1 if reverse else 0] for x in flat])
+        flat = [x[:-1] if reverse else x[1:] for x in flat]
+        first = flat_tensors(initializer)
+    structure = nest.map_structure(any_tensor, initializer)
+
+    def step(carry, rows):
+        result = fn(nest.pack_sequence_as(structure, carry), nest.pack_sequence_as(elems, rows))
+        nest.assert_same_structure(structure, result, check_types=False)
+        leaves = [convert(x, c.dtype) if isinstance(x, (bool, int, float)) else x for x, c in zip(nest.flatten(result), carry)]
+        made = _plain_tensors(leaves, "the function of a scan")
+        return made, made
+
+    start = _plain_tensors(structure, "the initializer of a scan")
+    try:
+        last, states = _core.scan(step, start, flat, None, reverse)
+    except errors.InvalidArgumentError as e:
+        if "the state keeps its element types and shapes" in str(e):
+            raise NeedsData(f"a scan changes the shape of its state: {e}") from None
+        raise
+    if first is not None:
+        ends = [ops.expand_dims(x, axis=[0]) for x in first]
+        states = [ops.concatenate([s, e] if reverse else [e, s], axis=0) for s, e in zip(states, ends)]
+    return nest.pack_sequence_as(structure, last), nest.pack_sequence_as(structure, states)
+
+
 def _fold(fn, elems, initializer, order):
     flat, count = _rows(elems)
     fn = _converted(fn)
+    if _core.is_tracing() and all(isinstance(x, Tensor) for x in flat):
+        return _traced_scan(fn, elems, flat, initializer, order < 0)[0]
     indices = list(range(count))[::order]
 
     def at(i):
-        return nest.pack_sequence_as(elems, [x[i] for x in flat])
+        return _row(elems, [x[i] for x in flat])
 
     if initializer is None:
         carry, indices = at(indices[0]), indices[1:]

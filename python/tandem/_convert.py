@@ -111,13 +111,17 @@ def _refuse_complex(x, array):
 def _is_pure_python(x):
     if isinstance(x, (list, tuple)):
         return all(_is_pure_python(item) for item in x)
-    return isinstance(x, (bool, int, float))
+    return isinstance(x, (bool, int, float, range))
+
+
+def _first(x):
+    while isinstance(x, (list, tuple)) and x:
+        x = x[0]
+    return x
 
 
 def _begins_with_text(x):
-    while isinstance(x, (list, tuple)) and x:
-        x = x[0]
-    return isinstance(x, (str, bytes))
+    return isinstance(_first(x), (str, bytes))
 
 
 def _strings(x, dtype):
@@ -171,7 +175,7 @@ def convert(x, dtype=None):
         return _core.ops.stack([convert(item, dtype or as_dtype("int32")) for item in x])
     if hasattr(x, "__dlpack__") and not isinstance(x, np.generic) and not hasattr(x, "__array__"):
         return convert(_core.from_dlpack(x.__dlpack__()), dtype)
-    if _begins_with_text(x):  # NumPy would cut zeros off its end
+    if dtype is dtypes.string or _begins_with_text(x):  # NumPy would cut zeros off its end
         return _strings(x, dtype)
     try:
         array = np.asarray(x)
@@ -180,6 +184,10 @@ def convert(x, dtype=None):
     if array.dtype.kind in "SUO":
         return _strings(x, dtype)
     _refuse_complex(x, array)
-    if dtype is None and _is_pure_python(x):
-        dtype = _python_dtype(array)
+    if dtype is None:
+        first = _first(x)
+        if isinstance(x, (list, tuple)) and isinstance(first, np.floating):  # it says the type of a list, whatever follows
+            dtype = as_dtype(first.dtype)
+        elif _is_pure_python(x) and not isinstance(x, np.generic):  # NumPy's float64 is a float, too
+            dtype = _python_dtype(array)
     return from_array(array, dtype)

@@ -97,7 +97,8 @@ def _check_fits(x, dtype):
     elif isinstance(x, int):
         if dtype.is_bool:
             raise TypeError(f"Cannot convert {x!r} to EagerTensor of dtype bool")
-        if dtype.is_integer and not dtype.min <= x <= (2 ** (8 * dtype.size + 1) if dtype.size < 4 else dtype.max):
+        small = dtype.size < 4  # TensorFlow reads these as int32 and keeps the lower bits
+        if dtype.is_integer and not (-(2**31) if small else dtype.min) <= x <= (2**31 - 1 if small else dtype.max):
             raise ValueError(f"Can't convert Python sequence with out-of-range integer to Tensor: {x} is no {dtype.name}.")
     elif isinstance(x, (str, bytes)):
         raise TypeError(f"Cannot convert {x!r} to EagerTensor of dtype {dtype.name}")
@@ -106,8 +107,28 @@ def _check_fits(x, dtype):
             _check_fits(item, dtype)
 
 
+_promotion = _mark_weak = None  # what tf.experimental.numpy puts here while its rules hold
+
+
+def set_promotion(promotion, mark_weak):
+    """Rules for operands of two types, and what happens to a tensor made of Python's own numbers. None: types must be the same."""
+    global _promotion, _mark_weak
+    _promotion, _mark_weak = promotion, mark_weak
+
+
+def has_promotion():
+    return _promotion is not None
+
+
+def of_literal(made):
+    """A tensor made of Python's own numbers, without a type that was asked for."""
+    return made if _mark_weak is None else _mark_weak(made)
+
+
 def pair(x, y):
     """Two operands: one that is no tensor takes the type of the other."""
+    if _promotion is not None:
+        return _promotion(x, y)
     x_known, y_known = isinstance(x, (Tensor, CoreVariable)), isinstance(y, (Tensor, CoreVariable))
     if x_known and y_known:
         return x, y
@@ -115,6 +136,9 @@ def pair(x, y):
         return x, operand(y, x.dtype)
     if y_known:
         return operand(x, y.dtype), y
+    if isinstance(x, float) and isinstance(y, (list, tuple)):  # Python's numbers on both sides: the first says the type
+        x = tensor(x)
+        return x, operand(y, x.dtype)
     if isinstance(x, (int, float)) and not isinstance(y, (int, float)):
         y = tensor(y)
         return operand(x, y.dtype), y
@@ -186,6 +210,8 @@ def shape(x):
         return [x]
     if isinstance(x, TensorShape):
         return list(x)
+    if hasattr(x, "filled"):  # of a ragged tensor
+        raise NotOneTensor(x)
     if isinstance(x, Composite):
         raise TypeError(f"a shape is made of whole numbers, not of {x.dtype.name}")
     if isinstance(x, (list, tuple)):

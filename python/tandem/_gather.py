@@ -199,10 +199,12 @@ def unravel_index(indices, dims, name=None):
 @api
 def sequence_mask(lengths, maxlen=None, dtype=as_dtype("bool"), name=None):
     lengths = tensor(lengths)
+    if maxlen is not None and lengths.dtype.is_floating:
+        lengths = cast(lengths, "int32")
     if maxlen is None:
         if lengths.is_traced:
             raise _needs_data("tf.sequence_mask without maxlen")
-        maxlen = int(max(lengths.numpy().max(initial=0), 0))
+        maxlen = int(np.ceil(max(lengths.numpy().max(initial=0), 0)))
     row = ops.iota(shape=[maxlen], dtype=lengths.dtype)
     return cast(ops.less(row, expand_dims(lengths, -1)), dtype)
 
@@ -220,12 +222,15 @@ def reverse_sequence(input, seq_lengths, seq_axis=None, batch_axis=None, name=No
 @api
 def dynamic_partition(data, partitions, num_partitions, name=None):
     data, parts = tensor(data), _eager(partitions, "tf.dynamic_partition")
-    numbers = parts.numpy()
+    numbers, count = parts.numpy(), int(number(num_partitions))
+    if numbers.size and not (0 <= numbers.min() and numbers.max() < count):
+        wrong = int(numbers[(numbers < 0) | (numbers >= count)][0])
+        raise errors.InvalidArgumentError(None, None, f"dynamic_partition: partition {wrong} is not in [0, {count})")
     flat = reshape(data, [-1, *data.dims[parts.ndim :]])
     return [
         ops.take(
             flat, convert(np.flatnonzero(numbers.reshape(-1) == i).astype(np.int32)), axis=0
-        ) for i in _py_range(number(num_partitions))
+        ) for i in _py_range(count)
     ]
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from tandem import _core
 from tandem import nest
+from tandem._complex import ComplexTensor
 from tandem._convert import Composite
 from tandem._face import CoreVariable, Tensor, ops, tensor
 from tandem._indexed_slices import IndexedSlices
@@ -23,7 +24,7 @@ class GradientTape:
 
     def __init__(self, persistent=False, watch_accessed_variables=True):
         self._persistent, self._watch_variables = persistent, watch_accessed_variables
-        self._tape, self._recording, self._used = None, False, False
+        self._tape, self._recording, self._used, self._watched = None, False, False, []
 
     def __enter__(self):
         if self._recording:
@@ -83,10 +84,14 @@ class GradientTape:
     def reset(self):
         self._tape.reset()
 
+    def _release(self):
+        """A tape that was used once keeps nothing but which variables it saw."""
+        self._watched, self._tape, self._used = self._tape.watched(), None, True
+
     def watched_variables(self):
         from tandem import _variable
 
-        found = [_variable.of_number(n) for n in self._tape.watched()]
+        found = [_variable.of_number(n) for n in (self._watched if self._tape is None else self._tape.watched())]
         return tuple(v for v in found if v is not None)
 
     # --- gradients
@@ -118,15 +123,21 @@ class GradientTape:
         if self._recording and not self._persistent:
             self._stop()
             self._tape.stop()
-        plain = [_plain_source(s) for s in flat_sources]
-        found = self._gradients(targets, plain, seeds)
+        parts = [_parts_of_source(s) for s in flat_sources]
+        plain = [p for of_one in parts for p in of_one]
+        # A variable as a target was not computed from anything: its gradient is to itself.
+        own = [k for k, t in enumerate(targets) if isinstance(t, CoreVariable)]
+        rest = [k for k in range(len(targets)) if k not in own]
+        gradients = self._gradients([targets[k] for k in rest], plain, None if seeds is None else [seeds[k] for k in rest])
+        for k in own:
+            seed = _ones_like(targets[k]) if seeds is None else seeds[k]
+            gradients = [g if p is not targets[k] else seed if g is None else ops.add(g, seed) for p, g in zip(plain, gradients)]
+        found = iter(gradients)
         made = []
-        for source, g in zip(flat_sources, found):
-            if g is None and zero:
-                g = ops.full(ops.cast(0, dtype=source.dtype), shape=source.dims)
-            made.append(_like_source(source, g))
+        for source, of_one in zip(flat_sources, parts):
+            made.append(_like_source(source, of_one, [next(found) for _ in of_one], zero))
         if not self._persistent:
-            self._tape, self._used = None, True
+            self._release()
         return nest.pack_sequence_as(sources, made)
 
     def _plain_gradient(self, target, sources, single):
@@ -136,13 +147,18 @@ class GradientTape:
             if self._recording:
                 self._stop()
                 tape.stop()
-            self._tape, self._used = None, True
+            self._release()
         found = tape.gradients([target], [sources] if single else sources)
         return found[0] if single else type(sources)(found)
 
     def _real_targets(self, targets, seeds):
         kept, kept_seeds = [], []
         for i, t in enumerate(targets):
+            if isinstance(t, ComplexTensor) and seeds is not None and seeds[i] is not None:
+                seed = ComplexTensor.make(seeds[i], t.dtype)
+                kept += [t.re, t.im]
+                kept_seeds += [seed.re, seed.im]
+                continue
             if isinstance(t, (IndexedSlices,)):
                 t = t.values
             if not isinstance(t, (Tensor, CoreVariable)):
@@ -195,7 +211,7 @@ class GradientTape:
                 found = ops.full(ops.cast(0, dtype=source.dtype), shape=[*target.dims, *source.dims])
             made.append(found)
         if not self._persistent:
-            self._tape, self._used = None, True
+            self._release()
         return nest.pack_sequence_as(sources, made)
 
     def batch_jacobian(
@@ -215,7 +231,7 @@ class GradientTape:
             raise ValueError(f"Need first dimension of target shape ({target.shape}) and source shape ({source.shape}) to match.")
         found = self._tape.batch_jacobian(target, _plain_source(source))
         if not self._persistent:
-            self._tape, self._used = None, True
+            self._release()
         if found is None and UnconnectedGradients(unconnected_gradients) is UnconnectedGradients.ZERO:
             return ops.full(ops.cast(0, dtype=target.dtype), shape=[*target.dims, *source.dims[1:]])
         return found
@@ -243,10 +259,21 @@ def _plain_source(s):
     raise TypeError(f"sources must be tensors or variables, got {s!r}")
 
 
-def _like_source(source, g):
-    if g is None or not (isinstance(source, Composite) and hasattr(source, "with_flat_values")):
-        return g
-    return source.with_flat_values(g)
+def _parts_of_source(s):
+    """The tensors that a source consists of; None for one that has no gradient."""
+    return [s.re, s.im] if isinstance(s, ComplexTensor) else [_plain_source(s)]
+
+
+def _like_source(source, parts, gradients, zero):
+    """The gradient in the form of its source. That of a complex number is the slope along its real part and i times that along the other."""
+    if all(g is None for g in gradients) and not zero:
+        return None
+    if isinstance(source, ComplexTensor):
+        return ComplexTensor(*[_zeros_like(p) if g is None else g for p, g in zip(parts, gradients)])
+    g = gradients[0]
+    if g is None:
+        g = ops.full(ops.cast(0, dtype=source.dtype), shape=source.dims)
+    return source.with_flat_values(g) if isinstance(source, Composite) and hasattr(source, "with_flat_values") else g
 
 
 def _ones_like(x):
@@ -355,13 +382,46 @@ def grad_pass_through(f):
 
 def gradients(ys, xs, grad_ys=None, name="gradients", gate_gradients=False, aggregation_method=None, stop_gradients=None,
               unconnected_gradients=UnconnectedGradients.NONE):  # fmt: skip
-    raise RuntimeError("tf.gradients is not supported when eager execution is enabled. Use tf.GradientTape instead.") if not _core.is_tracing() else NotImplementedError(
-        "tf.gradients: what was computed before cannot be differentiated afterwards; use tf.GradientTape"
-    )
+    """Gradients of what the function that is being traced has computed already."""
+    if not _core.is_tracing():
+        raise RuntimeError("tf.gradients is not supported when eager execution is enabled. Use tf.GradientTape instead.")
+    zero = UnconnectedGradients(unconnected_gradients) is UnconnectedGradients.ZERO
+    targets = [tensor(y) for y in _listed(ys)]
+    sources = [_plain_source(x) if x is not None else None for x in _listed(xs)]
+    seeds = [None if g is None else tensor(g) for g in _listed(grad_ys)] if grad_ys is not None else [None] * len(targets)
+    if len(seeds) != len(targets):
+        raise ValueError(f"Passed {len(seeds)} grad_ys for {len(targets)} ys")
+    pairs = [(y, g) for y, g in zip(targets, seeds) if y.dtype.is_floating]
+    live = [x for x in sources if x is not None]
+    stops = [tensor(x) for x in _listed(stop_gradients)]
+    found = [None] * len(live)
+    if pairs and live:
+        found = _core.traced_gradients([y for y, _ in pairs], [tensor(x) for x in live], [g for _, g in pairs], stops)
+    made = iter(found)
+    result = [None if x is None else next(made) for x in sources]
+    if zero:
+        result = [_zeros_like(tensor(x)) if g is None else g for x, g in zip(_listed(xs), result)]
+    return result
+
+
+def _listed(x):
+    return [] if x is None else list(x) if isinstance(x, (list, tuple)) else [x]
 
 
 def hessians(ys, xs, gate_gradients=False, aggregation_method=None, name="hessians"):
-    return gradients(ys, xs)
+    """For each x the second derivatives of the sum of ys, [x..., x...]: one row for each element of x."""
+    made = []
+    for x, g in zip(_listed(xs), gradients(ys, xs)):
+        x = tensor(x)
+        if g is None:
+            raise ValueError("tf.hessians: ys do not depend on one of xs")
+        count = x.shape.num_elements()
+        if count is None:
+            raise ValueError(f"tf.hessians: x must have a shape that is known, it is {x.shape}")
+        flat = ops.reshape(g, shape=[count])
+        rows = [gradients(ops.take(flat, i, axis=0), x, unconnected_gradients=UnconnectedGradients.ZERO)[0] for i in range(count)]
+        made.append(ops.reshape(ops.stack(rows), shape=[*x.dims, *x.dims]))
+    return made
 
 
 class ForwardAccumulator:

@@ -50,7 +50,7 @@ def crop_and_resize(image, boxes, box_indices, crop_size, method="bilinear", ext
         return ops.gather_nd(x, ops.stack([batch, row, column], axis=-1))
 
     if method == "nearest":
-        made = pick(ops.round(ys), ops.round(xs))
+        made = pick(ops.floor(ys + 0.5), ops.floor(xs + 0.5))  # a half goes up, not to the even one
     else:
         top, left = ops.floor(ys), ops.floor(xs)
         down, right = ops.reshape(ys - top, shape=[-1, height, 1, 1]), ops.reshape(xs - left, shape=[-1, 1, width, 1])
@@ -121,7 +121,7 @@ def _chosen(overlaps, scores, limit, iou, threshold, sigma=0.0):
         alive[best] = False
         if sigma > 0:
             scores = scores * np.where(overlaps[best] <= iou, np.exp(-(overlaps[best] ** 2) / (2 * sigma)), 0.0)
-            alive &= scores > max(threshold, 0 if threshold == -np.inf else threshold)
+            alive &= scores > threshold  # softly: what overlaps most has 0 left, and still is chosen when nothing else is
         else:
             alive &= ~(overlaps[best] > iou)
     return np.array(kept, np.int32), np.array(final, np.float32)

@@ -33,8 +33,9 @@ def convert_image_dtype(image, dtype, saturate=False, name=None):
 
 
 def _floats(image):
+    """The image as floats of at most 32 bits, which is what TensorFlow computes in, and its own type."""
     x = tensor(image)
-    return (x if x.dtype.is_floating else convert_image_dtype(x, "float32")), x.dtype
+    return (x if x.dtype.name in ("float16", "float32") else convert_image_dtype(x, "float32")), x.dtype
 
 
 def _scaled_back(x, dtype):
@@ -147,8 +148,7 @@ rgb_to_yuv, yuv_to_rgb = _mixed(_YUV), _mixed(np.linalg.inv(_YUV))
 @api
 def per_image_standardization(image):
     x = tensor(image)
-    dtype = x.dtype if x.dtype.is_floating else as_dtype("float32")
-    x = cast(x, dtype)
+    x = cast(x, "float32")
     mean = ops.mean(x, axis=[-3, -2, -1], keepdims=True)
     spread = ops.std(x, axis=[-3, -2, -1], keepdims=True)
     count = np.prod([x.shape[a] for a in (-3, -2, -1)])

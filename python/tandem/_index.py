@@ -26,7 +26,7 @@ def index(x, key):
             keys[i] = number
         elif isinstance(k, slice):
             keys[i] = slice(*[_bound(b) for b in (k.start, k.stop, k.step)])
-        elif isinstance(k, (list, np.ndarray)):
+        elif isinstance(k, (list, tuple, np.ndarray)):
             keys[i] = convert(k)
         elif isinstance(k, (str, bytes, float, np.floating)) or (isinstance(k, _core.Tensor) and k.dtype.is_floating):
             raise TypeError(
@@ -37,7 +37,12 @@ def index(x, key):
         return x[tuple(keys)]
     if len(keys) == 1 and isinstance(keys[0], _core.Tensor) and keys[0].dtype.is_bool:
         return masked(x, keys[0])
-    return gathered(x, keys)
+    return gathered(x, [_places(k) if isinstance(k, _core.Tensor) and k.dtype.is_bool and k.ndim == 1 else k for k in keys])
+
+
+def _places(mask):
+    """Where a mask along one axis is true."""
+    return convert(np.nonzero(mask.numpy())[0])
 
 
 def _bound(b):
@@ -68,7 +73,7 @@ def gathered(x, keys):
     tensors = [i for i, k in enumerate(keys) if isinstance(k, _core.Tensor)]
     # Everything but the tensors first.
     axis, places, basic = 0, [], []
-    for i, k in enumerate(keys):
+    for k in keys:
         if isinstance(k, _core.Tensor):
             places.append(axis)
             basic.append(slice(None))

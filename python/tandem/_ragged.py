@@ -64,6 +64,7 @@ class RaggedTensor(Composite):
     """Rows of different lengths. `values` may be ragged itself."""
 
     __array_priority__ = 100
+    _makes_eager = "an argument is ragged, and where its rows begin decides shapes"
 
     def __init__(self, values, row_splits, internal=False):
         if not internal:

@@ -60,8 +60,24 @@ def _broadcast(a, b):
             return spread(a, la), spread(b, lb), wide
         raise errors.InvalidArgumentError(None, None, "Unable to broadcast: dimension size mismatch in dimension 1")
     if _is_ragged(a):
-        return a.flat_values, _like(b, a), a
-    return _like(a, b), b.flat_values, b
+        return a.flat_values, _like(_fitting(b, a), a), a
+    return _like(_fitting(a, b), b), b.flat_values, b
+
+
+def _fitting(x, ragged):
+    """A tensor beside a ragged one: where its extent is not 1, every row must be as long."""
+    x = any_tensor(x, None, ragged.dtype) if not isinstance(x, Composite) else x
+    extents, rows, axis = [1] * (ragged.ndim - x.ndim) + list(x.shape), ragged, 0
+    while _is_ragged(rows):
+        axis += 1
+        lengths = np.diff(rows._splits)
+        wrong = lengths[lengths != extents[axis]] if extents[axis] != 1 else lengths[:0]
+        if wrong.size:
+            raise errors.InvalidArgumentError(
+                None, None, f"Unable to broadcast: dimension size mismatch in dimension {axis}: a row has {wrong[0]} values, the tensor {extents[axis]}"
+            )
+        rows = rows._values
+    return x
 
 
 def _same_rows(a, b):
@@ -224,41 +240,9 @@ def _rank(input, name=None):
 
 @_handles("shape")
 def _shape(input, out_type=None, name=None):
-    return DynamicRaggedShape(input)
+    from tandem._row_partition import DynamicRaggedShape
 
-
-class DynamicRaggedShape:
-    """tf.shape of a ragged tensor: extents, lists of lengths where rows differ."""
-
-    def __init__(self, x):
-        self._lengths = [len(x)]
-        while _is_ragged(x):
-            self._lengths.append(getattr(x, "_uniform", None) or tuple(int(n) for n in np.diff(x._splits)))
-            x = x._values
-        self._inner = list(x.shape[1:])
-
-    def _extents(self):
-        return [*self._lengths, *self._inner]
-
-    rank = property(lambda self: len(self._extents()))
-
-    def __getitem__(self, i):
-        n = self._extents()[i]
-        if not isinstance(n, int):
-            raise ValueError(f"Index {i} is not uniform")
-        return convert(np.int64(n))
-
-    def is_uniform(self, axis):
-        return isinstance(self._extents()[axis], int)
-
-    def __repr__(self):
-        return f"<DynamicRaggedShape lengths={_lengths_text(self._extents())} num_row_partitions={len(self._lengths) - 1}>"
-
-
-def _lengths_text(extents):
-    return "[" + ", ".join(
-        f"({', '.join(map(str, n))}{',' if len(n) == 1 else ''})" if isinstance(n, tuple) else str(n) for n in extents
-    ) + "]"
+    return DynamicRaggedShape.from_tensor(input, out_type or "int32")
 
 
 # --- joining --------------------------------------------------------------------------------------------------------------------

@@ -20,10 +20,9 @@ def _parser():
 
 
 def _is_library(file):
-    parts = file.replace("\\", "/")
-    return any(
-        p in parts for p in ("/tandem/", "/keras_tandem/", "/keras/src/", "/malt/")
-    ) or file.startswith("<frozen") or parts.endswith("/runpy.py")
+    from tandem import _core
+
+    return _core.is_library(file) or file.endswith("/runpy.py")
 
 
 def _show(kind, error, trace):
@@ -47,7 +46,7 @@ def main(arguments):
     from tandem import _alias
 
     _alias.install()
-    import keras_tandem  # noqa: F401: a program may import keras before tensorflow
+    import keras_tandem  # noqa: F401 (a program may import keras before tensorflow)
 
     sys.argv = [options.program, *options.arguments]
     try:

@@ -69,6 +69,9 @@ def _unsorted(how):
         rows = reshape(data, [-1, *data.dims[ids.ndim :]])
         # Negative numbers are left out: they go to one more group, which is cut off.
         flat_ids = ops.where(ops.less(flat_ids, 0), count, flat_ids)
+        if data.dtype.is_integer and how == "mean":  # TensorFlow divides as Python does here, and not in segment_mean
+            total = _reduced("sum", rows, flat_ids, count + 1)[:count]
+            return total / cast(ops.maximum(_sizes(cast(flat_ids, "int32"), count + 1, total)[:count], 1), data.dtype)
         made = _reduced(how, rows, flat_ids, count + 1)[:count]
         if how in ("max", "min"):
             sizes = _sizes(cast(flat_ids, "int32"), count + 1, made)[:count]

@@ -19,8 +19,48 @@ class Dimension:
     def __hash__(self):
         return hash(self.value)
 
+    def is_compatible_with(self, other):
+        other = Dimension(_value(other)).value
+        return self.value is None or other is None or self.value == other
+
+    def assert_is_compatible_with(self, other):
+        if not self.is_compatible_with(other):
+            raise ValueError(f"Dimensions {self} and {other} are not compatible")
+
+    def merge_with(self, other):
+        self.assert_is_compatible_with(other)
+        return Dimension(_value(other)) if self.value is None else Dimension(self.value)
+
+    def _with(self, other, operation):
+        other = _value(other)
+        return Dimension(None if self.value is None or other is None else operation(self.value, other))
+
+    def __add__(self, other):
+        return self._with(other, lambda a, b: a + b)
+
+    def __sub__(self, other):
+        return self._with(other, lambda a, b: a - b)
+
+    def __mul__(self, other):
+        return self._with(other, lambda a, b: a * b)
+
+    def __floordiv__(self, other):
+        return self._with(other, lambda a, b: a // b)
+
+    def __mod__(self, other):
+        return self._with(other, lambda a, b: a % b)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __str__(self):
+        return "?" if self.value is None else str(self.value)
+
     def __repr__(self):
         return f"Dimension({self.value})"
+
+
+def _value(dimension):
+    return getattr(dimension, "value", dimension)
 
 
 def _extent(d):

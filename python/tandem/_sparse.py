@@ -104,7 +104,7 @@ class SparseTensor(Composite):
             raise ValueError(f"Shapes {self.shape} and {shape} are incompatible")
 
     def __repr__(self):
-        return f"SparseTensor(indices={self._indices}, values={self._values}, dense_shape={self._dense_shape})"
+        return f"SparseTensor(indices={self._indices!s}, values={self._values!s}, dense_shape={self._dense_shape!s})"
 
     def __getitem__(self, key):
         from tandem import sparse

@@ -1,4 +1,6 @@
 """What a Tensor can do beyond the engine's own: NumPy, printing, TensorFlow's members."""
+import types
+
 import numpy as np
 
 from tandem import _core, _strings
@@ -24,13 +26,22 @@ def _as_numpy(t):
     return array
 
 
+class NoValue(AttributeError, NotImplementedError):
+    """A traced tensor has no `numpy`, as hasattr says too; a function that needs it runs eagerly."""
+
+
 def numpy(self):
-    if self.is_traced:
-        raise NotImplementedError(
-            "numpy() is only available when eager execution is enabled: this tensor has no value while a function is traced."
-        )
     array = _as_numpy(self)
     return array if array.ndim else array[()]
+
+
+def _numpy(self):
+    if self.is_traced:
+        raise NoValue(
+            "'SymbolicTensor' object has no attribute 'numpy': numpy() is only available when eager execution is enabled, and this tensor has "
+            "no value while a function is traced."
+        )
+    return types.MethodType(numpy, self)
 
 
 def _array(self, dtype=None, copy=None):
@@ -49,11 +60,16 @@ def _dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):
     return self.dlpack_capsule(max_version is not None and max_version[0] >= 1)
 
 
+def scalar_text(x):
+    """One number as TensorFlow prints it: with all digits of a Python number."""
+    return repr(float(x)) if "float" in x.dtype.name else repr(x.item())
+
+
 def _repr(self):
     if self.is_traced:
         return f"<tf.Tensor '{self.name}' shape={self.shape} dtype={self.dtype.name}>"
     array = self.numpy()
-    text = repr(array) if self.ndim or self.dtype is string else str(array)
+    text = repr(array) if self.ndim or self.dtype is string else scalar_text(array)
     newline = "\n" if "\n" in text else ""
     return f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}, numpy={newline}{text}>"
 
@@ -121,12 +137,12 @@ def _op(self):
 def setup():
     """Adds the members to the class, once."""
     add = {
-        "numpy": numpy, "__array__": _array, "__dlpack__": _dlpack, "__repr__": _repr, "__str__": _str, "__iter__": _iterate,
+        "numpy": property(_numpy), "__array__": _array, "__dlpack__": _dlpack, "__repr__": _repr, "__str__": _str, "__iter__": _iterate,
         "__hash__": _hash, "ref": lambda self: Reference(self), "experimental_ref": lambda self: Reference(self),
         "get_shape": lambda self: self.shape, "set_shape": _set_shape, "rank": property(lambda self: self.ndim),
         "name": property(_name), "__array_priority__": 100, "device": "/job:localhost/replica:0/task:0/device:CPU:0",
         "backing_device": "/job:localhost/replica:0/task:0/device:CPU:0", "op": property(_op), "graph": property(_op),
-        "__format__": lambda self, spec: format(self.item(), spec) if spec and self.ndim == 0 else str(self),
+        "__format__": lambda self, spec: str(self) if self.is_traced else format(self.numpy(), spec),
         "__round__": lambda self, n=None: ops.round(self),
         "__complex__": lambda self: complex(self.item()),
         "__copy__": lambda self: self, "__deepcopy__": lambda self, memo: self,

@@ -48,9 +48,15 @@ class TensorArray(Composite):
         if dims is None or not self._items:
             from tandem._trace import NeedsData
 
-            raise NeedsData("a TensorArray without element_shape in a loop over tensors")
+            what = "a TensorArray that grows" if not self._items else "a TensorArray whose elements' shape nothing tells"
+            raise NeedsData(f"{what} in a loop over tensors; a size and an element_shape make one that is compiled")
         zero = ops.full(ops.cast(0, dtype=self._dtype), shape=dims)
         return [ops.stack([zero if i is None else i for i in self._items])]
+
+    @property
+    def needs_element_shape(self):
+        """Whether it cannot go through a loop yet, for want of a first element."""
+        return self._all is None and not self._element_shape.is_fully_defined() and all(i is None for i in self._items)
 
     def _from_components(self, parts):
         made = TensorArray(self._dtype, len(self._items) or self._all.shape[0], self._dynamic, element_shape=self._element_shape)
@@ -59,11 +65,12 @@ class TensorArray(Composite):
 
     def _copy(self):
         made = TensorArray(self._dtype, 0, self._dynamic, element_shape=self._element_shape)
-        made._items, made._all = self._items, self._all
+        made._items, made._all = list(self._items), self._all
         return made
 
     def size(self, name=None):
-        return convert(np.int32(self._all.shape[0] if self._all is not None else len(self._items)))
+        count = self._all.dims[0] if self._all is not None else len(self._items)
+        return convert(np.int32(count)) if isinstance(count, int) else ops.reshape(ops.extent(dims=[count], dtype="int32"), shape=[])
 
     def write(self, index, value, name=None):
         value = any_tensor(value, self._dtype) if not hasattr(value, "dtype") else any_tensor(value)
@@ -89,13 +96,11 @@ class TensorArray(Composite):
         return self
 
     def _write_in_loop(self, index, value):
-        if self._all is None:
-            if not self._element_shape.is_fully_defined():
-                self._element_shape = TensorShape(value.shape)
-            self._all = self._components()[0]
-        made = self._copy()
+        if self._all is None and not self._element_shape.is_fully_defined():
+            self._element_shape = TensorShape(value.shape)  # this array's own: a loop learns it from a step that is thrown away
+        before, made = self._components()[0], self._copy()
         at = ops.reshape(ops.cast(tensor(index), dtype="int32"), shape=[1, 1])
-        made._all = ops.scatter(self._all, at, ops.expand_dims(value, axis=[0]), mode="set")
+        made._all = ops.scatter(before, at, ops.expand_dims(value, axis=[0]), mode="set")
         return made
 
     def read(self, index, name=None):
@@ -150,7 +155,11 @@ class TensorArray(Composite):
     def unstack(self, value, name=None):
         from tandem import _arrays
 
-        self._items, self._all = _arrays.unstack(any_tensor(value)), None
+        value = any_tensor(value)
+        if value.is_traced:
+            self._items, self._all = [], value
+        else:
+            self._items, self._all = _arrays.unstack(value), None
         return self
 
     def scatter(self, indices, value, name=None):

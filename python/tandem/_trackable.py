@@ -1,6 +1,8 @@
 """The graph of objects that a checkpoint saves: who holds whom, by what name."""
 import collections.abc
 
+import numpy as np
+
 from tandem._face import CoreVariable
 
 
@@ -35,6 +37,12 @@ def _is_keras(x):
 
 
 _skipped = {"_tracker", "_self_tracked_trackables", "_metrics_module", "_inbound_nodes", "_outbound_nodes"}
+# What a Keras object holds twice, or holds of others: on TensorFlow, Keras does not track these.
+_keras_skipped = _skipped | {
+    "_layers", "_metrics", "_losses", "_loss_ids", "_seed_generators", "_parent", "_inputs", "_outputs", "_nodes", "_operations_by_depth", "_nodes_by_depth",
+    "_tensor_usage_count", "_loss_tracker", "_compile_metrics", "_compile_loss", "_compile_config", "_inputs_struct", "_outputs_struct", "history",
+    "input_spec", "_input_spec",
+}  # fmt: skip
 
 
 def children(x):
@@ -54,16 +62,27 @@ def children(x):
 
 
 def _keras_children(x):
-    if hasattr(x, "_layers") and hasattr(x, "compile"):
-        found = {f"layer-{i}": layer for i, layer in enumerate(x.layers)}
-        own = {k: v for k, v in vars(x).items() if not k.startswith("_") and is_trackable(v) and k != "optimizer"}
-        if getattr(x, "optimizer", None) is not None:
-            own["optimizer"] = x.optimizer
-        return {**found, **own}
-    return {f"variables/{i}": v for i, v in enumerate(x.variables)}
+    """By the names of attributes, as TensorFlow finds them; what hangs on none of them, by its place among the variables."""
+    found = {k: v for k, v in vars(x).items() if k not in _keras_skipped and is_trackable(v)}
+    held = {id(v) for c in found.values() for v in (c if isinstance(c, (list, tuple)) else [c])}
+    own = [*getattr(x, "_trainable_variables", ()), *getattr(x, "_non_trainable_variables", ())]
+    found.update({f"variables.{i}": v for i, v in enumerate(own) if id(v) not in held})
+    return found
 
 
-def walk(root):
+def children_and_seeds(x):
+    """Generators of random numbers too, which checkpoints leave out as TensorFlow's do: a saved function has their state in it."""
+    if _is_seed_generator(x):
+        return {"state": x.state}
+    held = {} if is_leaf(x) else getattr(x, "__dict__", {})
+    return {**children(x), **{k: v for k, v in held.items() if _is_seed_generator(v)}}
+
+
+def _is_seed_generator(x):
+    return type(x).__name__ == "SeedGenerator" and type(x).__module__.startswith("keras")
+
+
+def walk(root, children=children):
     """Objects by breadth, each with the number, the names of its children and the path under which it is first met."""
     numbers, order, paths = {id(root): 0}, [root], {id(root): ""}
     links, at = [], 0
@@ -86,9 +105,16 @@ def _escaped(name):
     return name.replace(".", "..").replace("/", ".S")
 
 
+# Keras gives these 64 bits on its TensorFlow backend and 32 on the others; a file has what TensorFlow reads.
+_wide = {"iteration": np.int64, "seed_generator_state": np.int64}
+
+
 def value_of(x):
-    return x.numpy()
+    array = np.asarray(x.numpy())
+    return array.astype(_wide.get(x.name, array.dtype)) if is_keras_variable(x) else array
 
 
 def put_value(x, array):
+    if is_keras_variable(x) and x.name in _wide:
+        array = array.astype(np.dtype(str(x.dtype)))
     x.assign(array)

@@ -9,8 +9,9 @@ import numpy as np
 from tandem import _core
 from tandem import errors
 from tandem._dtypes import as_dtype
-from tandem._face import Tensor, any_tensor, convert, ops, strict, tensor
+from tandem._face import Tensor, any_tensor, convert, has_promotion, ops, strict, tensor
 from tandem._shape import TensorShape
+from tandem._tensor import scalar_text
 
 
 class VariableSynchronization(enum.Enum):
@@ -193,7 +194,7 @@ class Variable(_core.Variable):
         if _core.is_tracing():
             return f"<tf.Variable '{self.name}' shape={self.shape} dtype={self.dtype.name}>"
         array = self.numpy()
-        text = repr(array) if np.ndim(array) else str(array)
+        text = repr(array) if np.ndim(array) or self.dtype.name == "string" else scalar_text(array)
         newline = "\n" if "\n" in text else ""
         return f"<tf.Variable '{self.name}' shape={self.shape} dtype={self.dtype.name}, numpy={newline}{text}>"
 
@@ -213,10 +214,14 @@ class Variable(_core.Variable):
 
     # --- changing
 
+    def _as_mine(self, value):
+        """A tensor of the variable's type; another one is an error, unless types are promoted."""
+        return ops.cast(value, dtype=self.dtype) if has_promotion() and isinstance(value, Tensor) else tensor(value, self.dtype)
+
     def _new_value(self, value):
         if isinstance(value, _core.Variable):
             value = value.read()
-        value = tensor(value, self.dtype) if not isinstance(value, np.ndarray) else convert(value, self.dtype)
+        value = self._as_mine(value) if not isinstance(value, np.ndarray) else convert(value, self.dtype)
         if not value.shape.is_compatible_with(self.shape) and "_static_shape" not in self.__dict__:
             name = self.name.split(":")[0]
             raise ValueError(
@@ -230,11 +235,11 @@ class Variable(_core.Variable):
         return self if read_value else None
 
     def assign_add(self, delta, use_locking=False, name=None, read_value=True):
-        self.store_add(self._new_value(delta) if not isinstance(delta, Tensor) or delta.ndim else tensor(delta, self.dtype))
+        self.store_add(self._new_value(delta) if not isinstance(delta, Tensor) or delta.ndim else self._as_mine(delta))
         return self if read_value else None
 
     def assign_sub(self, delta, use_locking=False, name=None, read_value=True):
-        self.store_sub(self._new_value(delta) if not isinstance(delta, Tensor) or delta.ndim else tensor(delta, self.dtype))
+        self.store_sub(self._new_value(delta) if not isinstance(delta, Tensor) or delta.ndim else self._as_mine(delta))
         return self if read_value else None
 
     def load(self, value, session=None):

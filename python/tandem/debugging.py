@@ -1,11 +1,11 @@
 """tf.debugging: assertions over tensors and their shapes."""
 import numpy as np
 
-from tandem import _core
 from tandem import errors
 from tandem._convert import Composite
 from tandem._dtypes import as_dtype
 from tandem._face import CoreVariable, Tensor, any_tensor, api, number, ops, pair, tensor
+from tandem._host_calls import assertion_text, check_when_run, text_of
 
 
 def _raise_invalid(text):
@@ -21,28 +21,23 @@ def _summary(x, summarize):
 
 def Assert(condition, data, summarize=None, name=None):
     condition = tensor(condition)
+    data = list(data)
     if condition.is_traced:
-        return _assert_when_run(condition, lambda: f"assertion failed: {data}")
+        return check_when_run(condition, lambda shown: assertion_text(shown, summarize), data)
     if not bool(ops.all(condition).item()):
-        from tandem._misc import _structure_text
-
-        text = " ".join(f"[{_structure_text(d, 3 if summarize is None else summarize)}]" for d in data)
+        text = " ".join(f"[{text_of(d, 3 if summarize is None else summarize)}]" for d in data)
         _raise_invalid(f"assertion failed: {text}")
     return None
 
 
-def _assert_when_run(condition, message):
-    """Inside of a compiled function the check happens when it runs, if the engine can call back."""
-    if hasattr(_core, "host_call"):
-        from tandem._misc import host_call
-
-        def check(value):
-            if not bool(np.all(value.numpy())):
-                _raise_invalid(message())
-            return []
-
-        host_call(check, [ops.all(condition)], [])
-    return None
+def _assert_when_run(holds, message, text, summarize, **operands):
+    """Inside of a compiled function the check happens when it runs, with what TensorFlow says there."""
+    data = [str(message)] if message else []
+    data.append(f"{text} did not hold element-wise:")
+    for name, x in operands.items():
+        known = x.__dict__.get("_graph_name") if isinstance(x, Tensor) else None
+        data += [f"{name} ({known or f'{name}:0'}) = ", x]
+    check_when_run(holds, lambda shown: assertion_text(shown, summarize), data)
 
 
 def _compare(name, row, words):
@@ -57,7 +52,7 @@ def _compare(name, row, words):
         else:
             holds = op(x, y)
         if holds.is_traced:
-            return _assert_when_run(holds, lambda: message or f"Condition x {words} y did not hold.")
+            return _assert_when_run(holds, message, f"Condition x {words} y", summarize, x=x, y=y)
         if not bool(np.all(holds.numpy())):
             bad = np.argwhere(~np.asarray(holds.numpy()))
             first = f"\nIndices of first {min(3, len(bad))} different values:\n{bad[:3]}\nCorresponding x values:\n{_at(x, bad)}\nCorresponding y values:\n{_at(y, bad)}" if bad.size else ""
@@ -101,7 +96,7 @@ def _against_zero(name, row, words):
         x = tensor(x)
         holds = op(x, 0)
         if holds.is_traced:
-            return _assert_when_run(holds, lambda: message or f"Condition {words} did not hold.")
+            return _assert_when_run(holds, message, f"Condition {words}", summarize, x=x)
         if not bool(np.all(holds.numpy())):
             _raise_invalid(
                 f"{message + chr(10) if message else ''}Condition {words} did not hold element-wise:\nx {_summary(x, summarize)}"
@@ -125,7 +120,9 @@ def assert_near(x, y, rtol=None, atol=None, message=None, summarize=None, name=N
     rtol, atol = default if rtol is None else number(rtol), default if atol is None else number(atol)
     holds = ops.less_equal(ops.absolute(ops.subtract(x, y)), ops.add(ops.multiply(ops.absolute(y), rtol), atol))
     if holds.is_traced:
-        return _assert_when_run(holds, lambda: message or "x and y not equal to tolerance")
+        text = f"x and y not equal to tolerance rtol = {rtol}, atol = {atol}"
+        data = [str(message or ""), text, "x (x:0) = ", x, "y (y:0) = ", y]
+        return check_when_run(holds, lambda shown: assertion_text(shown, summarize), data)
     if not bool(np.all(holds.numpy())):
         _raise_invalid(
             f"{message + chr(10) if message else ''}x and y not equal to tolerance rtol = {rtol}, atol = {atol}\nx "
@@ -138,11 +135,16 @@ def assert_all_finite(x, message, name=None):
     x = tensor(x)
     holds = ops.is_finite(x)
     if x.is_traced:
-        _assert_when_run(holds, lambda: message)
+        check_when_run(holds, lambda shown: _not_finite(shown[0], message), [x])
     elif not bool(np.all(holds.numpy())):
-        kinds = " and ".join(k for k, bad in (("Inf", np.isinf(x.numpy()).any()), ("NaN", np.isnan(x.numpy()).any())) if bad)
-        _raise_invalid(f"{message} : Tensor had {kinds} values")
+        _raise_invalid(_not_finite(x, message))
     return x
+
+
+def _not_finite(x, message):
+    array = np.asarray(x.numpy()).astype(np.float64)
+    kinds = " and ".join(k for k, bad in (("Inf", np.isinf(array).any()), ("NaN", np.isnan(array).any())) if bad)
+    return f"{message} : Tensor had {kinds} values"
 
 
 @api

@@ -1,10 +1,13 @@
 """tf.distribute over the devices there are: the default strategy, one device, and Mirrored with one replica a device."""
 import contextlib
 import enum
+import json
+import os
 import threading
 
 from tandem import nest
 from tandem._face import any_tensor, ops, tensor
+from tandem._specs import TypeSpec
 
 
 class ReduceOp(enum.Enum):
@@ -56,6 +59,8 @@ class InputContext:
 
 class DistributedValues:
     """One value for each replica."""
+
+    _makes_eager = "an argument has a value for each replica"
 
     def __init__(self, values):
         self._values = tuple(values)
@@ -213,7 +218,7 @@ class Strategy:
         dataset = dataset_fn(InputContext(1, 0, self.num_replicas_in_sync))
         if self.num_replicas_in_sync == 1:
             return dataset
-        raise NotImplementedError("distribute_datasets_from_function with several replicas")
+        return DistributedDataset(dataset, self, whole_batches=True)
 
     experimental_distribute_datasets_from_function = distribute_datasets_from_function
 
@@ -234,14 +239,23 @@ def _of_replica(x, i):
 
 
 class DistributedIterator:
-    def __init__(self, iterator, strategy):
-        self._iterator, self._strategy = iterator, strategy
+    def __init__(self, iterator, strategy, whole_batches=False):
+        self._iterator, self._strategy, self._whole_batches = iterator, strategy, whole_batches
 
     def __iter__(self):
         return self
 
     def __next__(self):
         batch, count = next(self._iterator), self._strategy.num_replicas_in_sync
+        if self._whole_batches:  # one of the dataset's for each replica; the last ones may get none of a kind
+            batches = [batch]
+            for more in self._iterator:
+                batches.append(more)
+                if len(batches) == count:
+                    break
+            while len(batches) < count:
+                batches.append(nest.map_structure(lambda x: x[:0], batch))
+            return nest.map_structure(lambda *parts: DistributedValues(list(parts)), *batches)
 
         def split(x):
             size = -(-x.shape[0] // count)
@@ -252,17 +266,49 @@ class DistributedIterator:
     def get_next(self):
         return next(self)
 
+    def get_next_as_optional(self):
+        from tandem.experimental import Optional
+
+        try:
+            return Optional(next(self), True)
+        except StopIteration:
+            return Optional()
+
+
+class PerReplicaSpec(TypeSpec):
+    """The type of a value for each replica."""
+
+    def __init__(self, *specs):
+        self._specs = specs
+
+    def is_compatible_with(self, spec_or_value):
+        return isinstance(spec_or_value, DistributedValues) and len(spec_or_value.values) == len(self._specs)
+
+    def _key(self):
+        return self._specs
+
+    def __repr__(self):
+        return f"PerReplicaSpec({', '.join(map(repr, self._specs))})"
+
 
 class DistributedDataset:
-    """Batches split among replicas."""
+    """Batches split among replicas, or a whole one for each."""
 
-    def __init__(self, dataset, strategy):
-        self._dataset, self._strategy = dataset, strategy
+    def __init__(self, dataset, strategy, whole_batches=False):
+        self._dataset, self._strategy, self._whole_batches = dataset, strategy, whole_batches
 
-    element_spec = property(lambda self: self._dataset.element_spec)
+    @property
+    def element_spec(self):
+        """Without extents of batches: each replica has its own."""
+        count = self._strategy.num_replicas_in_sync
+
+        def spec(s):
+            return PerReplicaSpec(*[type(s)([None, *s.shape[1:]], s.dtype)] * count)
+
+        return nest.map_structure(spec, self._dataset.element_spec)
 
     def __iter__(self):
-        return DistributedIterator(iter(self._dataset), self._strategy)
+        return DistributedIterator(iter(self._dataset), self._strategy, self._whole_batches)
 
     def __len__(self):
         return len(self._dataset)
@@ -299,7 +345,9 @@ class MirroredStrategy(Strategy):
     """A replica for each device that was asked for; devices that are not there share the CPU."""
 
     def __init__(self, devices=None, cross_device_ops=None):
-        names = list(devices) if devices else ["CPU:0"]
+        from tandem.config import list_logical_devices
+
+        names = list(devices) if devices else [d.name for d in list_logical_devices("GPU") or list_logical_devices("CPU")]
         self._devices = tuple(
             f"/job:localhost/replica:0/task:0/device:{str(d).split('device:')[-1].lstrip('/').upper()}" for d in names
         )
@@ -315,9 +363,40 @@ def _absent(name):
     return make
 
 
-MultiWorkerMirroredStrategy, ParameterServerStrategy, TPUStrategy, Server = [
-    _absent(n) for n in ("MultiWorkerMirroredStrategy", "ParameterServerStrategy", "TPUStrategy", "Server")
-]
+def _workers():
+    """How many workers the variable TF_CONFIG names; one, if it is not set."""
+    cluster = json.loads(os.environ.get("TF_CONFIG") or "{}").get("cluster", {})
+    return sum(len(addresses) for role, addresses in cluster.items() if role in ("chief", "worker")) or 1
+
+
+class MultiWorkerMirroredStrategy(MirroredStrategy):
+    """One worker is a mirrored strategy of its own; several need a network, which is not there yet."""
+
+    def __init__(self, cluster_resolver=None, communication_options=None):
+        if _workers() > 1:
+            raise NotImplementedError(f"tf.distribute.MultiWorkerMirroredStrategy: TF_CONFIG names {_workers()} workers, there is one process")
+        super().__init__()
+
+
+class CentralStorageStrategy(MirroredStrategy):
+    """Variables on the CPU, a replica for each GPU; without one, everything is on the CPU."""
+
+    def __init__(self, compute_devices=None, parameter_device=None):
+        super().__init__(compute_devices)
+
+
+class CommunicationImplementation(enum.Enum):
+    AUTO, RING, NCCL = "AUTO", "RING", "NCCL"
+
+
+class CommunicationOptions:
+    """How workers would talk to each other; kept for programs that say it."""
+
+    def __init__(self, bytes_per_pack=0, timeout_seconds=None, implementation=CommunicationImplementation.AUTO):
+        self.bytes_per_pack, self.timeout_seconds, self.implementation = bytes_per_pack, timeout_seconds, implementation
+
+
+ParameterServerStrategy, TPUStrategy, Server = [_absent(n) for n in ("ParameterServerStrategy", "TPUStrategy", "Server")]
 _default = None
 
 
@@ -358,4 +437,6 @@ class experimental:
     """Names that are in tf.distribute too."""
 
     MirroredStrategy = MirroredStrategy
-    CentralStorageStrategy = _absent("experimental.CentralStorageStrategy")
+    CentralStorageStrategy, MultiWorkerMirroredStrategy = CentralStorageStrategy, MultiWorkerMirroredStrategy
+    CommunicationImplementation, CollectiveCommunication = CommunicationImplementation, CommunicationImplementation
+    CommunicationOptions = CommunicationOptions

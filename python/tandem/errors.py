@@ -81,6 +81,11 @@ class _IndexError(InvalidArgumentError, OutOfRangeError, IndexError):
 _engine_kinds = {**_by_code, OUT_OF_RANGE: _IndexError}
 
 
+class InaccessibleTensorError(InvalidArgumentError, TypeError):
+    """A traced tensor that has left its function."""
+
+
 def _raise(code, message):
     """What the engine calls: `code` is the code of a C++ error, which has TensorFlow's numbers."""
-    raise _engine_kinds[code](None, None, message)
+    kind = InaccessibleTensorError if "is used outside the function that it was traced in" in message else _engine_kinds[code]
+    raise kind(None, None, message)

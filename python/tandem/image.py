@@ -43,8 +43,8 @@ def resize(images, size, method="bilinear", preserve_aspect_ratio=False, antiali
         height, width = max(int(round(x.shape[1] * share)), 1), max(int(round(x.shape[2] * share)), 1)
     if height <= 0 or width <= 0:
         raise errors.InvalidArgumentError(None, None, f"output dimensions must be positive, got {height} x {width}")
-    if method != "nearest" and (height, width) != tuple(x.shape[1:3]) or method not in ("nearest",) and not x.dtype.is_floating:
-        x = x if x.dtype.is_floating else cast(x, "float32")
+    if method != "nearest" and ((height, width) != tuple(x.shape[1:3]) or not x.dtype.is_floating):
+        x = cast(x, "float32")  # of every type, float64 too
     return _unbatched(resizing.resize(x, height, width, method, bool(antialias)), single)
 
 
@@ -52,10 +52,13 @@ def resize(images, size, method="bilinear", preserve_aspect_ratio=False, antiali
 def resize_with_pad(image, target_height, target_width, method="bilinear", antialias=False):
     x, single = _batched(image)
     height, width = int(number(target_height)), int(number(target_width))
-    share = min(height / x.shape[1], width / x.shape[2])
-    small = [max(int(np.floor(x.shape[1] * share)), 1), max(int(np.floor(x.shape[2] * share)), 1)]
-    made = resize(x, small, method, antialias=antialias)
-    return _unbatched(pad_to_bounding_box(made, (height - small[0]) // 2, (width - small[1]) // 2, height, width), single)
+    # In 32 bits, as TensorFlow: an extent that divides the other must not lose one.
+    high, wide = np.float32(x.shape[1]), np.float32(x.shape[2])
+    share = max(wide / np.float32(width), high / np.float32(height))
+    exact = [high / share, wide / share]
+    small = [max(int(np.floor(n)), 1) for n in exact]
+    top, left = [max(int(np.floor((np.float32(n) - e) / np.float32(2))), 0) for n, e in zip((height, width), exact)]
+    return _unbatched(pad_to_bounding_box(resize(x, small, method, antialias=antialias), top, left, height, width), single)
 
 
 @api

@@ -213,7 +213,7 @@ def lstsq(matrix, rhs, l2_regularizer=0.0, fast=True, name=None):
     regular = float(number(l2_regularizer))
     rows, columns = a.shape[-2], a.shape[-1]
     at = matrix_transpose(a)
-    if not fast and regular == 0.0:
+    if not fast:  # by singular values, for which TensorFlow leaves the regularizer out
         return ops.matmul(ops.pinv(a), b)
     if rows >= columns:
         return ops.solve(ops.matmul(at, a) + eye(columns, dtype=a.dtype) * regular, ops.matmul(at, b))
@@ -308,7 +308,9 @@ def norm(tensor_, ord="euclidean", axis=None, keepdims=None, name=None):
     if ord == 1:
         return ops.sum(size, axis=axes(axis), keepdims=keepdims)
     if ord == np.inf:
-        return ops.max(size, axis=axes(axis), keepdims=keepdims)
+        from tandem.math import reduce_max  # which knows what to give for no elements
+
+        return reduce_max(size, axis, keepdims)
     if isinstance(ord, (int, float)) and ord > 0:
         return ops.power(ops.sum(ops.power(size, float(ord)), axis=axes(axis), keepdims=keepdims), 1.0 / float(ord))
     raise ValueError(f"'ord' must be a supported norm type, got {ord}")

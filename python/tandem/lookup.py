@@ -25,8 +25,6 @@ class KeyValueTensorInitializer(TableInitializerBase):
         self._keys, self._values = convert(keys, key_dtype), convert(values, value_dtype)
         if key_dtype is None and self._keys.dtype.name == "int32" and not hasattr(keys, "dtype"):
             self._keys = _core.ops.cast(self._keys, dtype="int64")
-        if value_dtype is None and self._values.dtype.name == "int32" and not hasattr(values, "dtype"):
-            self._values = _core.ops.cast(self._values, dtype="int64")
         super().__init__(self._keys.dtype, self._values.dtype)
 
     def pairs(self):
@@ -198,7 +196,10 @@ class StaticHashTable(_Table):
         self._initializer, self._name = initializer, name or "hash_table"
         self._pairs = _Pairs(initializer.key_dtype, initializer.value_dtype)
         self._default = convert(default_value, initializer.value_dtype)
-        self._pairs.insert(*initializer.pairs(), unique=True)
+        if hasattr(initializer, "_keys") or type(initializer).pairs is not KeyValueTensorInitializer.pairs:
+            self._pairs.insert(*initializer.pairs(), unique=True)
+        else:  # one of the program's own, which may leave the table empty
+            initializer.initialize(self)
 
     default_value = property(lambda self: self._default)
 

@@ -6,7 +6,7 @@ import numpy as np
 from tandem import errors
 from tandem._arrays import _full_like, cast, expand_dims, reshape, where
 from tandem._dtypes import as_dtype
-from tandem._face import Composite, Tensor, any_tensor, api, axes, axis_in, convert, float_tensor, ints, number, ops, pair, strict, tensor
+from tandem._face import Composite, Tensor, any_tensor, api, axes, axis_in, convert, float_tensor, has_promotion, ints, number, of_literal, ops, pair, strict, tensor
 from tandem._gather import searchsorted, top_k  # noqa: F401
 
 int32, int64, float32 = as_dtype("int32"), as_dtype("int64"), as_dtype("float32")
@@ -36,7 +36,8 @@ def _of_any(name, row=None):
     row = getattr(ops, row or name)
 
     def call(x, name=None):
-        return row(tensor(x))
+        made = row(tensor(x))
+        return made if type(x) is Tensor or hasattr(x, "dtype") else of_literal(made)
 
     return api(_named(call, name, row.__doc__))
 
@@ -129,7 +130,11 @@ def _binary(name, row=None, floats=False):
 
     def fast(x, y, name=None):
         if type(x) is Tensor and type(y) is Tensor:  # the common case, without looking further
-            return op(x, y)
+            try:
+                return op(x, y)
+            except ValueError:
+                if not has_promotion():
+                    raise
         return slow(x, y)
 
     fast.python_function = slow.python_function
@@ -138,15 +143,60 @@ def _binary(name, row=None, floats=False):
 
 add, subtract, multiply = _binary("add"), _binary("subtract"), _binary("multiply")
 maximum, minimum = _binary("maximum"), _binary("minimum")
-floordiv, floormod, truncatediv, truncatemod = (
-    _binary("floordiv", "floor_divide"), _binary("floormod", "remainder"), _binary(
-        "truncatediv", "truncate_divide"
-    ), _binary("truncatemod", "fmod"),
-)  # fmt: skip
+
+
+@api
+def floordiv(x, y, name=None):
+    """The quotient, rounded down. Of floating numbers it is floor(x / y), which Python's // is not where x / y is rounded up to a whole number."""
+    x, y = pair(x, y)
+    x, y = tensor(x), tensor(y)
+    if x.dtype.is_floating and x.dtype is y.dtype:
+        return ops.floor(strict.divide(x, y))
+    return strict.floor_divide(x, _divisor(y, "floordiv"))
+
+
+def _divisor(y, what):
+    """Whole numbers to divide by. What a compiled function divides by is not looked at."""
+    if y.dtype.is_integer and not y.is_traced and not np.all(y.numpy()):
+        raise errors.InvalidArgumentError(None, None, f"{what}: Integer division by zero")
+    return y
+
+
+def _whole_division(name, row):
+    op = getattr(strict, row)
+
+    def call(x, y, name=None):
+        x, y = pair(x, y)
+        return op(tensor(x), _divisor(tensor(y), public))
+
+    public = name
+    return api(_named(call, name, op.__doc__))
+
+
+floormod, truncatediv, truncatemod = (
+    _whole_division("floormod", "remainder"), _whole_division("truncatediv", "truncate_divide"), _whole_division("truncatemod", "fmod")
+)
 mod = floormod
 _equal, _not_equal = _binary("equal"), _binary("not_equal")
 less, less_equal, greater, greater_equal = _binary("less"), _binary("less_equal"), _binary("greater"), _binary("greater_equal")
-logical_and, logical_or, logical_xor = _binary("logical_and"), _binary("logical_or"), _binary("logical_xor")
+
+
+def _logical(name):
+    row = getattr(strict, name)
+
+    def call(x, y, name=None):
+        x, y = pair(x, y)
+        x, y = tensor(x), tensor(y)
+        for v in (x, y):
+            if not v.dtype.is_bool:
+                raise errors.InvalidArgumentError(None, None, f"{public}: takes bools, got a tensor of {v.dtype.name}\n  hint: tf.cast(x, tf.bool)")
+        return row(x, y)
+
+    public = name
+    return api(_named(call, name, row.__doc__))
+
+
+logical_and, logical_or, logical_xor = _logical("logical_and"), _logical("logical_or"), _logical("logical_xor")
 atan2 = _binary("atan2", "arctan2", floats=True)
 nextafter = _binary("nextafter", floats=True)
 realdiv = _binary("realdiv", "divide", floats=True)
@@ -188,6 +238,9 @@ def pow(x, y, name=None):
 @api
 def divide_no_nan(x, y, name=None):
     x, y = pair(x, y)
+    x, y = tensor(x), tensor(y)
+    if x.dtype is y.dtype and x.dtype.is_integer:  # as truediv does
+        x, y = [cast(v, "float32" if v.dtype.size <= 2 else "float64") for v in (x, y)]
     return strict.divide_no_nan(x, y)
 
 
@@ -204,7 +257,21 @@ def squared_difference(x, y, name=None):
     return ops.square(strict.subtract(x, y))
 
 
-xlogy, xlog1py = _binary("xlogy", floats=True), _binary("xlog1py", floats=True)
+def _times_logarithm(name):
+    """0 where x is 0, whatever y is: a NaN is made a number that has a logarithm there."""
+    row = getattr(strict, name)
+
+    def call(x, y, name=None):
+        x, y = pair(x, y)
+        x, y = float_tensor(x, public), float_tensor(y, public)
+        free = ops.logical_and(ops.equal(x, 0), ops.is_nan(y))
+        return row(x, ops.where(free, convert(np.array(1, y.dtype.as_numpy_dtype)), y))
+
+    public = name
+    return api(_named(call, name, row.__doc__))
+
+
+xlogy, xlog1py = _times_logarithm("xlogy"), _times_logarithm("xlog1py")
 
 
 @api
@@ -319,11 +386,26 @@ def clip_by_global_norm(t_list, clip_norm, use_norm=None, name=None):
 # --- reductions -----------------------------------------------------------------------------------------------------------------
 
 
+def _with_neutral(x, axis, row):
+    """Nothing has a largest element: there the neutral number of the reduction is the only one."""
+    if x.dtype.is_floating:
+        value = -np.inf if row == "max" else np.inf
+    else:
+        value = x.dtype.min if row == "max" else x.dtype.max
+    reduced = builtins.range(x.ndim) if axis is None else [axis_in(a, x.ndim) for a in axis]
+    if not builtins.any(x.shape[a] == 0 for a in reduced):
+        return x
+    dims = [1 if a in reduced else d for a, d in enumerate(x.dims)]
+    return ops.full(convert(np.array(value, x.dtype.as_numpy_dtype)), shape=dims)
+
+
 def _reduction(name, row, kinds=None):
     op = getattr(ops, row)
 
     def call(input_tensor, axis=None, keepdims=False, name=None):
         x = tensor(input_tensor) if kinds != "bool" else tensor(input_tensor, "bool")
+        if row in ("max", "min") and 0 in x.shape.as_list():
+            x = _with_neutral(x, axes(axis), row)
         made = op(x, axis=axes(axis), keepdims=bool(keepdims))
         return made if made.dtype is x.dtype else ops.cast(made, dtype=x.dtype)
 
@@ -339,9 +421,10 @@ reduce_all, reduce_any = _reduction("reduce_all", "all", "bool"), _reduction("re
 def reduce_mean(input_tensor, axis=None, keepdims=False, name=None):
     x = tensor(input_tensor)
     if x.dtype.is_integer:  # TensorFlow divides whole numbers
-        total = reduce_sum(x, axis, keepdims)
+        wide = as_dtype("uint64" if x.dtype.is_unsigned else "int64")
+        total = reduce_sum(ops.cast(x, dtype=wide), axis, keepdims)
         count = x.shape.num_elements() // builtins.max(total.shape.num_elements(), 1)
-        return ops.cast(ops.truncate_divide(total, convert(count, x.dtype)), dtype=x.dtype)
+        return ops.cast(ops.truncate_divide(total, convert(count, wide)), dtype=x.dtype)
     return ops.mean(x, axis=axes(axis), keepdims=bool(keepdims))
 
 
@@ -384,6 +467,8 @@ def _arg(name, row):
     def call(input, axis=None, output_type=int64, name=None):
         x = tensor(input)
         axis = 0 if axis is None else number(axis)
+        if x.dtype.is_floating:  # a NaN is never the one, where the row takes it for the first
+            x = ops.where(ops.is_nan(x), convert(np.array(-np.inf if row == "argmax" else np.inf, x.dtype.as_numpy_dtype)), x)
         return ops.cast(op(x, axis=axis_in(axis, x.ndim)), dtype=as_dtype(output_type))
 
     return api(_named(call, name, op.__doc__))

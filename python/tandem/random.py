@@ -329,6 +329,11 @@ class Generator:
         counter = ints(counter)
         return cls(state=np.array([*counter, number(key)], np.int64), alg=alg)
 
+    _is_trackable = True
+
+    def _trackable_children(self):
+        return {"_state_var": self._state}
+
     state = property(lambda self: self._state)
     algorithm = property(lambda self: self._algorithm)
     key = property(lambda self: self._state.read()[2])
@@ -350,8 +355,6 @@ class Generator:
     def _next(self):
         state = self._state.read()
         self._state.assign(ops.add(state, convert(np.array([256, 0, 0], np.int64))))
-        if not state.is_traced:
-            return convert(_words(*state.numpy().tolist()))
         low = ops.cast(state, dtype="uint32")
         return ops.fold_in(ops.stack([ops.add(low[2], low[1]), low[0]]), low[0])
 

@@ -62,7 +62,23 @@ def substr(input, pos, len, unit="BYTE", name=None):
     return _on_values(lambda x: _s.substr(x, pos, count, unit), input)
 
 
+def _flat_like(x, like):
+    """The flat values of a ragged tensor that is parted as another one; a scalar is joined to each of them."""
+    if not hasattr(x, "flat_values"):
+        x = as_strings(x)
+        if x.ndim:
+            raise ValueError(f"tf.strings.join: a tensor of shape {x.shape} does not fit beside a ragged one of shape {like.shape}")
+        return x
+    ours, theirs = x.nested_row_splits, like.nested_row_splits
+    if len(ours) != len(theirs) or any(not np.array_equal(a, b) for a, b in zip(ours, theirs)):
+        raise errors.InvalidArgumentError(None, None, f"tf.strings.join: ragged tensors are parted differently: {x.shape} and {like.shape}")
+    return x.flat_values
+
+
 def join(inputs, separator="", name=None):
+    like = next((x for x in inputs if hasattr(x, "flat_values")), None)
+    if like is not None:  # rows of different lengths: their values, if all are parted alike
+        return like.with_flat_values(join([_flat_like(x, like) for x in inputs], separator))
     parts = [as_strings(x) for x in inputs]
     shape = next((p.dims for p in parts if p.ndim), ())
     return _s.join(
@@ -76,8 +92,11 @@ def reduce_join(inputs, axis=None, keepdims=False, separator="", name=None):
     rest = [a for a in range(x.ndim) if a not in axes]
     array = np.empty(tuple(x.shape), object)
     array.reshape(-1)[:] = _core.strings_to_list(x)
-    moved = array.transpose([*rest, *axes]).reshape(*[x.shape[a] for a in rest], -1)
-    flat = [by.join(row) for row in moved.reshape(-1, moved.shape[-1])]
+    count = int(np.prod([x.shape[a] for a in axes], dtype=np.int64))
+    if axis is not None:
+        axes = axes[::-1]  # the one that is named first is joined first
+    moved = array.transpose([*rest, *axes]).reshape(int(np.prod([x.shape[a] for a in rest], dtype=np.int64)), count)
+    flat = [by.join(row) for row in moved]
     return _from(flat, [1 if a in axes else x.shape[a] for a in range(x.ndim)] if keepdims else [x.shape[a] for a in rest])
 
 

@@ -1,19 +1,22 @@
 """tf.summary: event files, written by tensorboard's own writer."""
 import contextlib
+import functools
 import os
 import threading
 import time
 
 import numpy as np
 
+from tandem import _core
 from tandem._face import any_tensor, convert
+from tandem._host_calls import when_run
 
 _local = threading.local()
 
 
 def _state():
     if not hasattr(_local, "writers"):
-        _local.writers, _local.step, _local.record = [], None, True
+        _local.writers, _local.step, _local.record, _local.prefix = [], None, True, None
     return _local
 
 
@@ -124,9 +127,39 @@ def _write(summary, step):
 def _tagged(name):
     from tandem import _names
 
-    return _names.current_prefix() + name
+    prefix = _state().prefix
+    return (_names.current_prefix() if prefix is None else prefix) + name
 
 
+def _recorded(function):
+    """A function that writes a summary: inside of a compiled function it does so when that runs, with the writer and the names of now."""
+
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        state = _state()
+        if not _core.is_tracing():
+            return function(*args, **kwargs)
+        if not state.writers:
+            return convert(False)
+        writer, prefix, record = state.writers[-1], _tagged(""), state.record() if callable(state.record) else state.record
+
+        def write_now(values):
+            given, named, step, is_on = values
+            now = _state()
+            before = now.writers, now.step, now.record, now.prefix
+            now.writers, now.step, now.record, now.prefix = [writer], step, is_on, prefix
+            try:
+                function(*given, **named)
+            finally:
+                now.writers, now.step, now.record, now.prefix = before
+
+        when_run(write_now, (args, kwargs, state.step, record), "summary")
+        return convert(True)
+
+    return call
+
+
+@_recorded
 def write(tag, tensor, step=None, metadata=None, name=None):
     from tensorboard.compat.proto.summary_pb2 import Summary
 
@@ -140,6 +173,7 @@ def write(tag, tensor, step=None, metadata=None, name=None):
     return _write(Summary(value=[value]), step)
 
 
+@_recorded
 def scalar(name, data, step=None, description=None):
     from tensorboard.plugins.scalar import metadata
 
@@ -151,6 +185,7 @@ def scalar(name, data, step=None, description=None):
     return write(name, value, step, metadata.create_summary_metadata(display_name="", description=description))
 
 
+@_recorded
 def histogram(name, data, step=None, buckets=None, description=None):
     from tensorboard.plugins.histogram import summary_v2
 
@@ -161,6 +196,7 @@ def histogram(name, data, step=None, buckets=None, description=None):
     return _write(pb, step)
 
 
+@_recorded
 def text(name, data, step=None, description=None):
     from tensorboard.plugins.text import summary_v2
 
@@ -173,6 +209,7 @@ def text(name, data, step=None, description=None):
     return _write(pb, step)
 
 
+@_recorded
 def image(name, data, step=None, max_outputs=3, description=None):
     """[k, h, w, c] in 0..1 or as bytes; stored as PNG."""
     from tensorboard.plugins.image import metadata
@@ -207,6 +244,7 @@ def _png(array):
     ) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
 
 
+@_recorded
 def audio(name, data, sample_rate, step=None, max_outputs=3, encoding=None, description=None):
     """[k, frames, channels] in -1..1; stored as WAV."""
     import io
@@ -269,6 +307,7 @@ class experimental:
             yield scope.rstrip("/"), scope
 
     @staticmethod
+    @_recorded
     def write_raw_pb(tensor, step=None, name=None):
         from tensorboard.compat.proto.summary_pb2 import Summary
 

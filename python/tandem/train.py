@@ -71,9 +71,17 @@ def _restored(root, prefix):
 
     reader = Reader(prefix)
     graph = TrackableObjectGraph.FromString(bytes(reader.get_tensor(_GRAPH)))
-    matched, queue, seen = {}, [(root, 0)], {id(root)}
-    used = set()
-    missing = []
+    used, reached = _restore_from(reader, graph, root, 0)
+    unused = [c.attributes[0].checkpoint_key for i, c in enumerate(graph.nodes) if i not in used and c.attributes]
+    unused = [k for k in unused if not k.startswith("save_counter/")]
+    order, _, paths = _trackable.walk(root)
+    missing = [paths[id(x)] for x in order if id(x) not in reached and (_trackable.is_leaf(x) or hasattr(x, "_restore_state"))]
+    return _Status(reader, [m for m in missing if m != "save_counter"], unused)
+
+
+def _restore_from(reader, graph, root, number):
+    """Gives an object, and what hangs on it, the values of a node; (nodes that were used, ids of the objects that were reached)."""
+    queue, seen, used = [(root, number)], {id(root)}, set()
     while queue:
         x, number = queue.pop(0)
         used.add(number)
@@ -81,19 +89,65 @@ def _restored(root, prefix):
         for attribute in node.attributes:
             if _trackable.is_leaf(x) and attribute.name == "VARIABLE_VALUE":
                 _trackable.put_value(x, _fitting(reader.get_tensor(attribute.checkpoint_key), x))
-                matched[id(x)] = True
             elif hasattr(x, "_restore_state") and attribute.name == "py_state":
                 x._restore_state(reader.get_tensor(attribute.checkpoint_key))
         names = {c.local_name: c.node_id for c in node.children}
+        if hasattr(x, "_restore_later"):
+            x._restore_later(lambda name, child, names=names: name in names and _restore_from(reader, graph, child, names[name]))
         for name, child in _trackable.children(x).items():
             if name in names and id(child) not in seen:
                 seen.add(id(child))
                 queue.append((child, names[name]))
-            elif name not in names:
-                missing.append(name)
-    unused = [c.attributes[0].checkpoint_key for i, c in enumerate(graph.nodes) if i not in used and c.attributes]
-    unused = [k for k in unused if not k.startswith("save_counter/")]
-    return _Status(reader, [m for m in missing if m != "save_counter"], unused)
+    return used, seen
+
+
+class _Tracked:
+    """A list or a dict in a checkpoint's attribute: what is put into it after restoring gets its value then."""
+
+    _restore_child = None
+
+    def _restore_later(self, restore):
+        self._restore_child = restore
+
+    def _entered(self, name, value):
+        if self._restore_child is not None and _trackable.is_trackable(value):
+            self._restore_child(str(name), value)
+
+
+class ListWrapper(_Tracked, list):
+    def _trackable_children(self):
+        return {str(i): v for i, v in enumerate(self) if _trackable.is_trackable(v)}
+
+    def append(self, value):
+        super().append(value)
+        self._entered(len(self) - 1, value)
+
+    def extend(self, values):
+        for value in values:
+            self.append(value)
+
+    def __iadd__(self, values):
+        self.extend(values)
+        return self
+
+    def __setitem__(self, i, value):
+        super().__setitem__(i, value)
+        self._entered(i, value)
+
+    def __repr__(self):
+        return f"ListWrapper({super().__repr__()})"
+
+
+class DictWrapper(_Tracked, dict):
+    def _trackable_children(self):
+        return {str(k): v for k, v in self.items() if _trackable.is_trackable(v)}
+
+    def __setitem__(self, key, value):
+        super().__setitem__(key, value)
+        self._entered(key, value)
+
+    def __repr__(self):
+        return f"DictWrapper({super().__repr__()})"
 
 
 def _fitting(array, x):
@@ -132,9 +186,17 @@ class Checkpoint:
             found["save_counter"] = self._save_counter
         return found
 
-    def _target(self):
-        """The object that the checkpoint's graph begins with: this one, or the root with its own name in it."""
-        return self
+    def __setattr__(self, name, value):
+        if type(value) is list and not name.startswith("_"):
+            value = ListWrapper(value)
+        elif type(value) is dict and not name.startswith("_"):
+            value = DictWrapper(value)
+        object.__setattr__(self, name, value)
+        if self.__dict__.get("_restore_child") is not None and not name.startswith("_") and _trackable.is_trackable(value):
+            self._restore_child(name, value)
+
+    def _restore_later(self, restore):
+        self._restore_child = restore
 
     @property
     def save_counter(self):
@@ -174,6 +236,9 @@ class _Root:
 
     def __init__(self, checkpoint):
         self._checkpoint = checkpoint
+
+    def _restore_later(self, restore):
+        self._checkpoint._restore_later(restore)
 
     def _trackable_children(self):
         c = self._checkpoint

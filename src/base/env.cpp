@@ -16,6 +16,9 @@ constexpr std::string_view kCacheDir = "TANDEM_CACHE_DIR";
 constexpr Variable kVariables[] = {
     {"TANDEM_THREADS", "0", "Threads that compute, the calling one included; `0` is all cores this process may use."},
     {"TANDEM_DEVICE", "cpu", "The device that runs what does not name one, such as `cpu`, `ref` or `opencl:0`."},
+    {"TANDEM_EMULATE_GPU", "",
+     "GPUs that are not there, `NxSIZE` or `NxSIZE@RATE` such as `2x512MiB@12GB/s`: cores of the CPU pose as `gpu:0`, `gpu:1` …, each with "
+     "so much memory, behind a link of that rate. Needs PoCL."},
     {"TANDEM_CPU_ISA", "native",
      "The vector instructions the cpu device may use: `native`, or `avx2`, `avx512` or `avx512_bf16` to force narrower code."},
     {kCacheDir, "$XDG_CACHE_HOME/tandem/kernels, else ~/.cache/tandem/kernels",
@@ -26,6 +29,7 @@ constexpr Variable kVariables[] = {
     {"TANDEM_DUMP", "", "A folder that receives the graph after every pass, the plan and the kernels; empty writes none."},
     {"TANDEM_DISABLE_PASS", "", "Passes to leave out, by name, with commas between; `keep` expands what a device would run whole."},
     {"TANDEM_VERIFY", "0", "`1` checks every plan and the graph after every pass in release builds too."},
+    {"TANDEM_KERAS_UNTESTED", "0", "`1` lets Python use a version of Keras that was not tested."},
 };
 
 const Variable& find(std::string_view name) {

@@ -1,7 +1,7 @@
 // The engine's own threads. Each takes chunks from a share of its own, then from shares of others who did not come or whose chunks are
 // long, so a core that another program takes away delays one chunk and not everybody. The calling thread works too. Nested calls run
-// inline. An exception in a chunk reaches the caller (the first one). After fork() a child's runs still complete, on the calling thread
-// alone, if no run was under way; it must not destroy the pool.
+// inline. An exception in a chunk reaches the caller (the first one). After fork() a child's runs complete on the calling thread alone, and
+// it must not destroy the pool; base/fork.hpp sees to it that no run was under way.
 #pragma once
 #include <cstdint>
 #include <memory>

@@ -75,6 +75,11 @@ Count count_stage(const LoopKernel& k) {
     c.add(r.element, elements);
     c.add(r.in_order(), elements);
   }
+  for (const ir::Reduction& r : k.loops.row_reductions) {  // along the last output axis
+    c.find_addresses(r.element);
+    c.add(r.element, outputs);
+    c.add(r.in_order(), outputs);
+  }
   c.add(k.loops.results, outputs);
   return c;
 }

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 
+#include "base/caller_poll.hpp"
+#include "base/fork.hpp"
 #include "base/text.hpp"
 #include "data/elements.hpp"
+#include "frontend/variable_impl.hpp"
 
 namespace tandem::data {
 namespace {
@@ -60,6 +63,7 @@ void Ahead::add_workers() {
   const auto wanted = static_cast<size_t>(stage_.parallel.value.load(std::memory_order_relaxed));
   while (workers_.size() < wanted && !ended_) {
     const auto number = static_cast<int64_t>(workers_.size());
+    context_.has_threads = true;
     workers_.emplace_back([this, number] { run(number); });
   }
 }
@@ -121,6 +125,7 @@ Ahead::Block Ahead::make(std::unique_lock<std::mutex>& lock, int64_t count) {
   pulling_ = true;
   running_ += count;
   lock.unlock();
+  const Working working(Working::Thread::Own);  // not with the lock: it may wait
 
   const int64_t from = now_ns();
   const bool goes_on = pull(block, count);
@@ -143,6 +148,7 @@ Ahead::Block Ahead::make(std::unique_lock<std::mutex>& lock, int64_t count) {
 }
 
 void Ahead::run(int64_t worker) {
+  frontend::element_reader = &context_.reader;
   std::unique_lock lock(mutex_);
   for (;;) {
     Grant grant;
@@ -203,14 +209,24 @@ bool Ahead::next(Element& element) {
       const WaitTimer timer(stage_);
       reader_waits_ = true;
       const auto is_done = [&] { return front_is_ready() || is_over() || must_make(); };
-      while (reader_poll && !changed_.wait_for(lock, stop_.get_token(), kPollEvery, is_done) && !stop_.stop_requested()) {
+      while (caller_poll && !changed_.wait_for(lock, stop_.get_token(), kPollEvery, is_done) && !stop_.stop_requested()) {
         reader_waits_ = false;
         lock.unlock();
-        reader_poll();
+        caller_poll();
         lock.lock();
         reader_waits_ = true;
       }
-      if (!reader_poll) changed_.wait(lock, stop_.get_token(), is_done);
+      while (!caller_poll && !stop_.stop_requested() && !is_done()) {
+        lock.unlock();
+        {
+          // A fork that waits for this thread keeps the workers from beginning, so it must not wait for it while it waits for them.
+          const Visiting others;  // ends without the lock
+          lock.lock();
+          changed_.wait(lock, stop_.get_token(), is_done);
+          lock.unlock();
+        }
+        lock.lock();
+      }
       reader_waits_ = false;
       if (stop_.stop_requested()) throw Cancelled{};
     }

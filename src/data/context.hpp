@@ -1,5 +1,7 @@
 // Context: what all stages of one iterator share: settings, the account of memory, statistics. Scope: one stage's place in it.
 #pragma once
+#include <atomic>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -46,6 +48,8 @@ class Context {
   const Settings settings;
   Budget budget;
   WatchedFiles files;
+  std::atomic<uint32_t> reader{0};  // the thread that waits for an element inside of a host call, if one does
+  bool has_threads = false;         // some stage has started one
 
  private:
   std::mutex mutex_;

@@ -1,9 +1,11 @@
 // Iterator: the root of the flows, their context, and what is asked of a whole pipeline.
 #include "base/border.hpp"
+#include "base/fork.hpp"
 #include "base/text.hpp"
 #include "data/explain.hpp"
 #include "data/node.hpp"
 #include "data/tuner.hpp"
+#include "frontend/thread_state.hpp"
 
 namespace tandem::data {
 namespace {
@@ -32,6 +34,22 @@ struct RootStage {
   Stage stage;
 };
 
+// While it lives, threads that make elements know that a step of a compiled function waits for them: the variables that it holds stay held.
+class Reading {
+ public:
+  explicit Reading(Context& c) : context_(frontend::thread_state.host_calls > 0 ? &c : nullptr) {
+    if (context_) context_->reader.store(frontend::thread_number(), std::memory_order_relaxed);
+  }
+  ~Reading() {
+    if (context_) context_->reader.store(0, std::memory_order_relaxed);
+  }
+  Reading(const Reading&) = delete;
+  Reading& operator=(const Reading&) = delete;
+
+ private:
+  Context* context_;
+};
+
 class Root final : private RootStage, public Walk {
  public:
   explicit Root(NodeRef node) : Walk(RootStage::stage), node_(std::move(node)), settings_(settings_for(*node_)) { begin(); }
@@ -42,6 +60,7 @@ class Root final : private RootStage, public Walk {
 
   bool next(Element& element) override {
     const int64_t from = now_ns();
+    const Reading reading(*context_);
     const bool has_element = walk_->pull(element);
     tuner_->tick(from, now_ns());
     // Elements may have been made of what a view of a broken file showed: none of them is given out any more, and the end tells it once.
@@ -75,6 +94,8 @@ class Root final : private RootStage, public Walk {
       throw;
     }
   }
+  // In a child of fork() nobody makes elements ahead, and who waits for that or for its end would wait forever.
+  bool has_lost_threads() const { return context_->has_threads && fork_count() != forks_; }
   std::string explain() { return explain_stages(*context_); }
   MemoryUse memory_use() const { return context_->budget.use(); }
 
@@ -94,19 +115,33 @@ class Root final : private RootStage, public Walk {
   std::unique_ptr<Walk> walk_;
   std::unique_ptr<Tuner> tuner_;
   bool told_end_ = false;
+  const uint32_t forks_ = fork_count();
 };
 
 Root& root_of(const std::unique_ptr<Walk>& walk) {
   if (!walk) user_error("this Iterator was moved from");
-  return static_cast<Root&>(*walk);
+  auto& root = static_cast<Root&>(*walk);
+  if (root.has_lost_threads())
+    user_error(ErrorCode::FailedPrecondition,
+               "this iterator was made before fork(), and its threads stayed in the parent\n  hint: make another one in the child");
+  return root;
+}
+
+// What its threads had locked or waited for can be neither used nor destroyed: it is left alone.
+void forget_after_fork(std::unique_ptr<Walk>& walk) {
+  if (walk && static_cast<Root&>(*walk).has_lost_threads()) static_cast<void>(walk.release());
 }
 
 }  // namespace
 
 Iterator::Iterator(std::unique_ptr<Walk> walk) : walk_(std::move(walk)) {}
 Iterator::Iterator(Iterator&&) noexcept = default;
-Iterator& Iterator::operator=(Iterator&&) noexcept = default;
-Iterator::~Iterator() = default;
+Iterator& Iterator::operator=(Iterator&& other) noexcept {
+  forget_after_fork(walk_);
+  walk_ = std::move(other.walk_);
+  return *this;
+}
+Iterator::~Iterator() { forget_after_fork(walk_); }
 bool Iterator::next(Element& element) {
   return at_border("next", [&] { return root_of(walk_).next(element); });
 }

@@ -1,5 +1,6 @@
 #include "data/walk.hpp"
 
+#include "base/caller_poll.hpp"
 #include "data/elements.hpp"
 
 namespace tandem::data {
@@ -7,8 +8,6 @@ namespace {
 thread_local int64_t inner_ns = 0;  // what timers inside the current one took
 thread_local int64_t polled_ns = 0;
 }  // namespace
-
-constinit thread_local ReaderPoll reader_poll = nullptr;
 
 int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -31,9 +30,9 @@ WaitTimer::~WaitTimer() {
 template <> bool Flow<Element>::pull(Element& item) {
   const SelfTimer timer(stage_);
   try {
-    if (reader_poll && timer.start() - polled_ns > std::chrono::nanoseconds(kPollEvery).count()) {
+    if (caller_poll && timer.start() - polled_ns > std::chrono::nanoseconds(kPollEvery).count()) {
       polled_ns = timer.start();
-      reader_poll();
+      caller_poll();
     }
     if (!next(item)) return false;
   } catch (const Cancelled&) {

@@ -47,11 +47,6 @@ template <class Item> class Flow {
 
 using IndexFlow = Flow<int64_t>;
 
-// Set by a thread that reads an iterator and must hear of signals meanwhile: called about every 50 ms, and what it throws ends the reading.
-using ReaderPoll = void (*)();
-extern constinit thread_local ReaderPoll reader_poll;
-inline constexpr std::chrono::milliseconds kPollEvery{50};
-
 template <> inline bool Flow<int64_t>::pull(int64_t& item) {
   if (!next(item)) return false;
   ++number_;

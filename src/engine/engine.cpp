@@ -31,14 +31,8 @@ struct Engine::EagerEntry {
   ir::Attrs attrs;
   std::shared_ptr<Bound> bound;
 
-  bool matches(uint64_t serial, const ir::OpDef& o, const ir::Attrs& a, TensorRefs in) const {
-    const auto& known = bound->plan().inputs;
-    if (engine != serial || op != &o || known.size() != in.size()) return false;
-    for (size_t i = 0; i < in.size(); ++i) {
-      const codegen::Operand& l = in[i]->layout;
-      if (known[i].dtype != l.dtype || !(known[i].shape == l.shape) || !(known[i].strides == l.strides)) return false;
-    }
-    return attrs == a;
+  bool matches(uint64_t serial, const Devices& devices, const ir::OpDef& o, const ir::Attrs& a, TensorRefs in) const {
+    return engine == serial && op == &o && devices.match(bound->plan(), in) && attrs == a;
   }
 };
 
@@ -62,6 +56,13 @@ struct Engine::Front {
 Engine::Engine(device::Device& device)
     : serial_(++engines), memory_(device, [this] { trim(); }), compiled_(kCompiledLimits), eager_(kEagerLimits) {
   ops::table();
+  devices_.memories.push_back(&memory_);
+  if (device.info().host_memory || !device.info().executes) return;
+  const auto give_back = [this] { trim(); };
+  host_memory_ = std::make_unique<Memory>(device::get("cpu"), give_back);
+  pinned_ = std::make_unique<Memory>(device, give_back, Memory::Kind::Pinned);
+  devices_.memories.push_back(host_memory_.get());
+  devices_.pinned = pinned_.get();
 }
 
 ir::Graph Engine::passed(const ir::Graph& graph, Precision precision) const {
@@ -76,7 +77,7 @@ std::shared_ptr<Executable> Engine::compile(const ir::Graph& graph, const std::v
         compiled_.find(h, [&](const Compiled& c) { return c.donations == donations && c.precision == precision && c.graph == graph; });
     if (found) return found->executable;
   }
-  auto made = std::make_shared<Executable>(passed(graph, precision), memory_, donations);
+  auto made = std::make_shared<Executable>(passed(graph, precision), devices_, donations);
   const size_t weight = graph.nodes.size() + made->graph().nodes.size();
   const bool is_kept = !ir::calls_host(graph);  // each trace has functions of its own: it would never be asked for again
   std::lock_guard lock(mutex_);
@@ -90,7 +91,8 @@ std::shared_ptr<Executable> Engine::compile(const ir::Graph& graph, const std::v
 std::shared_ptr<Engine::EagerEntry> Engine::eager_entry(size_t h, const ir::OpDef& op, const ir::Attrs& attrs, TensorRefs inputs) {
   {
     std::lock_guard lock(mutex_);
-    const auto* found = eager_.find(h, [&](const std::shared_ptr<EagerEntry>& e) { return e->matches(serial_, op, attrs, inputs); });
+    const auto* found =
+        eager_.find(h, [&](const std::shared_ptr<EagerEntry>& e) { return e->matches(serial_, devices_, op, attrs, inputs); });
     if (found) return *found;
   }
   ir::Builder b(ops::table());
@@ -102,7 +104,7 @@ std::shared_ptr<Engine::EagerEntry> Engine::eager_entry(size_t h, const ir::OpDe
   entry->op = &op;
   entry->attrs = attrs;
   // Its shapes are fixed: of the executable only the one plan is needed.
-  entry->bound = Executable(passed(b.finish(out, std::string(op.name)), Precision::Float32), memory_, {}).bind(inputs);
+  entry->bound = Executable(passed(b.finish(out, std::string(op.name)), Precision::Float32), devices_, {}).bind(inputs);
   std::lock_guard lock(mutex_);
   return eager_.add(h, 1, std::move(entry));
 }
@@ -113,7 +115,7 @@ void Engine::eager(const ir::OpDef& op, const ir::Attrs& attrs, TensorRefs input
   if (!front) return eager_entry(h, op, attrs, inputs)->bound->run(inputs, outputs);
   front->refresh();
   Front::Slot& f = front->slots[h & (kFrontEntries - 1)];
-  if (f.hash != h || !f.entry || !f.entry->matches(serial_, op, attrs, inputs)) {
+  if (f.hash != h || !f.entry || !f.entry->matches(serial_, devices_, op, attrs, inputs)) {
     f.entry = eager_entry(h, op, attrs, inputs);
     f.hash = h;
   }
@@ -132,7 +134,8 @@ void Engine::trim() {
   }
   for (const auto& weak : executables)
     if (const auto e = weak.lock()) e->drop_plans();
-  memory_.drop_spares();
+  for (Memory* m : {&memory_, host_memory_.get(), pinned_.get()})
+    if (m) m->drop_spares();
 }
 
 Engine& default_engine() {

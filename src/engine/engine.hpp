@@ -12,6 +12,7 @@
 
 #include "base/lru_cache.hpp"
 #include "engine/memory.hpp"
+#include "exec/run.hpp"
 #include "ir/graph.hpp"
 #include "plan/plan.hpp"
 
@@ -39,38 +40,79 @@ inline size_t layouts_hash(size_t h, TensorRefs inputs) {
   return h;
 }
 
+// The devices that an engine's plans are for, by number: 0 is its own, and where that has memory of its own, 1 is the CPU, which does what
+// the other cannot.
+struct Devices {
+  std::vector<Memory*> memories;
+  Memory* pinned = nullptr;  // host memory that copies of device 0 reach
+  size_t count() const { return memories.size(); }
+  device::Device& at(size_t i) const { return memories[i]->device(); }
+  int32_t number_of(const device::Buffer& buffer) const;  // UserError when it is on none of them
+  // Whether the plan is for inputs that lie as these do. Every eager op asks.
+  bool match(const plan::Plan& p, TensorRefs inputs) const {
+    if (p.inputs.size() != inputs.size()) return false;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const codegen::Operand &wanted = p.inputs[i], &given = inputs[i]->layout;
+      if (wanted.dtype != given.dtype || !(wanted.shape == given.shape) || !(wanted.strides == given.strides)) return false;
+      if (count() > 1 && &at(static_cast<size_t>(p.input_devices[i])) != &inputs[i]->buffer->device()) return false;
+    }
+    return true;
+  }
+};
+
+// A plan for these devices and the programs of its kernels: kernels are made first, since where things lie depends on what they need.
+struct Planned {
+  plan::Plan plan;
+  std::vector<std::shared_ptr<const device::Program>> programs;
+};
+Planned planned(plan::Request request, const Devices& devices);
+
 // One plan, ready to run any number of times, also from several threads at once.
 class Bound {
  public:
-  Bound(plan::Plan plan, Memory& memory);
+  Bound(Planned planned, std::vector<int32_t> donations, const Devices& devices);
   const plan::Plan& plan() const { return plan_; }
-  // `outputs` is replaced. An output that takes an input's place is written there when nobody else holds that buffer, else into a copy.
+  // `outputs` is replaced. An output that takes an input's place is written there: nobody else may hold that buffer.
   void run(TensorRefs inputs, std::vector<TensorRef>& outputs);
+  // For which donations it was planned: those of inputs that nobody else held.
+  const std::vector<int32_t> donations;
 
  private:
+  class EventsOfRun;
+  void mark_lost(size_t reached, const std::vector<TensorRef>& outputs, const std::exception& why);
+  void number_results(const std::vector<TensorRef>& outputs);
+
   plan::Plan plan_;
-  Memory& memory_;
-  std::unique_ptr<device::Stream> stream_;
+  const Devices& devices_;
+  std::vector<device::Device*> device_list_;
+  std::vector<std::shared_ptr<const device::Program>> programs_;
+  std::vector<device::BufferRef> constants_;
+  std::vector<void*> constant_pointers_;
   std::vector<size_t> output_bytes_;
+  bool several_streams_ = false, is_asynchronous_ = false;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<exec::Events>> events_;  // that no run uses
 };
 
 // A compiled graph. Symbols are bound by the inputs' shapes at each call; each binding is planned once, and again when it was not used for
 // so long that its plan was dropped.
 class Executable {
  public:
-  Executable(ir::Graph graph, Memory& memory, std::vector<int32_t> donations);
+  Executable(ir::Graph graph, const Devices& devices, std::vector<int32_t> donations);
   void run(TensorRefs inputs, std::vector<TensorRef>& outputs) { bind(inputs)->run(inputs, outputs); }
-  std::shared_ptr<Bound> bind(TensorRefs inputs);    // the plan for these shapes and layouts
+  // The plan for these shapes and layouts. What somebody else holds is not overwritten, so which inputs those are is a part of it.
+  std::shared_ptr<Bound> bind(TensorRefs inputs);
   const ir::Graph& graph() const { return graph_; }  // after passes
   size_t plan_count() const;
   void drop_plans();
 
  private:
-  std::shared_ptr<Bound> find(size_t hash, TensorRefs inputs);
-  plan::Plan planned(TensorRefs inputs) const;
+  struct Wanted;
+  std::shared_ptr<Bound> find(const Wanted& wanted);
+  std::shared_ptr<Bound> make(const Wanted& wanted) const;
 
   ir::Graph graph_;
-  Memory& memory_;
+  const Devices& devices_;
   std::vector<int32_t> donations_;
   std::vector<ir::TensorType> input_types_;
   std::mutex planning_;       // held while a plan is made
@@ -83,6 +125,7 @@ class Engine {
   explicit Engine(device::Device& device);
   device::Device& device() { return memory_.device(); }
   Memory& memory() { return memory_; }
+  const Devices& devices() const { return devices_; }
   device::BufferRef allocate(size_t bytes) { return memory_.allocate(bytes); }
 
   // Passes, then an executable. The same graph gives the same executable (kept by structure).
@@ -105,6 +148,8 @@ class Engine {
   static std::atomic<uint64_t> trims;
   const uint64_t serial_;  // tells engines apart in the threads' own caches
   Memory memory_;
+  std::unique_ptr<Memory> host_memory_, pinned_;  // where the device has memory of its own
+  Devices devices_;
   std::mutex mutex_;
   struct Compiled {
     ir::Graph graph;

@@ -9,52 +9,68 @@ namespace tandem::engine {
 
 device::BufferRef Memory::allocate(size_t bytes) {
   try {
-    return device_.allocate(bytes);
+    return from_device(bytes);
   } catch (const ResourceError&) {
   } catch (const std::bad_alloc&) {
   }
   give_back_();
-  return device_.allocate(bytes);
+  return from_device(bytes);
 }
 
-device::BufferRef Memory::take_spare(size_t bytes) {
-  device::BufferRef dropped;  // freed after the lock
-  std::lock_guard lock(mutex_);
-  const auto fit = std::ranges::lower_bound(spares_, bytes, {}, [](const device::BufferRef& b) { return b->bytes(); });
+Memory::Spare Memory::take_spare(size_t bytes) {
+  Spare dropped;
+  std::unique_lock lock(mutex_);
+  const auto fit = std::ranges::lower_bound(spares_, bytes, {}, [](const Spare& s) { return s.buffer->bytes(); });
   if (fit == spares_.end()) {
     if (!spares_.empty()) {
       dropped = std::move(spares_.back());
       spares_.pop_back();
     }
+    lock.unlock();
+    dropped.wait();
     return {};
   }
-  device::BufferRef found = std::move(*fit);
+  Spare found = std::move(*fit);
   spares_.erase(fit);
   return found;
 }
 
 void Memory::drop_spares() {
+  std::vector<Spare> dropped;
   {
-    std::vector<device::BufferRef> dropped;
     std::lock_guard lock(mutex_);
     dropped.swap(spares_);
   }
+  for (const Spare& s : dropped) s.wait();
+  dropped.clear();
   device_.trim();
+}
+
+void Memory::Spare::wait() const {
+  if (!used) return;
+  try {
+    used->synchronize();
+  } catch (const Error&) {  // NOLINT: who reads what was to be copied is told
+  }
 }
 
 Memory::Arena::Arena(Memory& memory, size_t bytes) : memory_(memory) {
   if (bytes == 0) return;
-  buffer_ = memory.take_spare(bytes);
-  if (!buffer_) buffer_ = memory.allocate(bytes);
+  Spare spare = memory.take_spare(bytes);
+  spare.wait();
+  used_ = std::move(spare.used);
+  buffer_ = spare.buffer ? std::move(spare.buffer) : memory.allocate(bytes);
+  if (memory.kind_ == Kind::Pinned && !used_) used_ = memory.device_.make_event();
 }
 
 Memory::Arena::~Arena() {
   if (!buffer_) return;
+  if (used_) memory_.device_.stream(device::StreamKind::Compute).record(*used_);
   std::lock_guard lock(memory_.mutex_);
   auto& spares = memory_.spares_;
-  const auto at = std::ranges::upper_bound(spares, buffer_->bytes(), {}, [](const device::BufferRef& b) { return b->bytes(); });
+  const auto at = std::ranges::upper_bound(spares, buffer_->bytes(), {}, [](const Spare& s) { return s.buffer->bytes(); });
   try {
-    spares.insert(at, std::move(buffer_));
+    spares.insert(at, Spare{std::move(buffer_), std::move(used_)});
   } catch (const std::bad_alloc&) {  // then it is not kept
   }
 }

@@ -1,5 +1,5 @@
-// The memory of an engine's device: tensors, and arenas that are kept between runs. When the device has none left, what is kept for
-// later is given back first, and only then is it an error.
+// The memory of an engine's device: tensors, and arenas that are kept between runs; or the host's memory that the device's copies reach.
+// When there is none left, what is kept for later is given back first, and only then is it an error.
 #pragma once
 #include <functional>
 #include <mutex>
@@ -11,8 +11,10 @@ namespace tandem::engine {
 
 class Memory {
  public:
+  enum class Kind : uint8_t { OfDevice, Pinned };
   // `give_back` frees what the owner keeps for later, and is called with no lock of this class held.
-  Memory(device::Device& device, std::function<void()> give_back) : device_(device), give_back_(std::move(give_back)) {}
+  Memory(device::Device& device, std::function<void()> give_back, Kind kind = Kind::OfDevice)
+      : device_(device), give_back_(std::move(give_back)), kind_(kind) {}
   device::Device& device() const { return device_; }
 
   device::BufferRef allocate(size_t bytes);
@@ -30,17 +32,26 @@ class Memory {
    private:
     Memory& memory_;
     device::BufferRef buffer_;
+    std::unique_ptr<device::Event> used_;  // pinned: copies may still be on their way when the run has been given to the streams
   };
 
   void drop_spares();  // and what the device keeps
 
  private:
-  device::BufferRef take_spare(size_t bytes);
+  // A device's own arena may be taken while an earlier run still uses it: both do so in the order of the compute stream.
+  struct Spare {
+    device::BufferRef buffer = {};
+    std::unique_ptr<device::Event> used = {};
+    void wait() const;  // until nobody uses it
+  };
+  Spare take_spare(size_t bytes);
+  device::BufferRef from_device(size_t bytes) { return kind_ == Kind::Pinned ? device_.allocate_pinned(bytes) : device_.allocate(bytes); }
 
   device::Device& device_;
   const std::function<void()> give_back_;
+  const Kind kind_;
   std::mutex mutex_;
-  std::vector<device::BufferRef> spares_;  // the smallest first
+  std::vector<Spare> spares_;  // the smallest first
 };
 
 }  // namespace tandem::engine

@@ -14,7 +14,7 @@ using plan::Step;
 
 // What people know it by: the label, which kernel of the device's list runs it, and where it was asked for.
 std::string name_of(const Step& s) {
-  return cat(s.label, s.program ? cat(" [", s.program->kernel_name(), "]") : "", s.location ? cat("  at ", s.location) : "");
+  return cat(s.label, s.kernel_name.empty() ? std::string() : cat(" [", s.kernel_name, "]"), s.location ? cat("  at ", s.location) : "");
 }
 
 template <class... T> std::string format(const char* pattern, T... values) {

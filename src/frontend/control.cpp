@@ -96,8 +96,7 @@ std::vector<Tensor> traced_while(const flat::Condition& condition, const FlatFun
   const std::vector<ir::TensorType> types = types_of(state);
   Part test = traced_part("condition", types, [&](const std::vector<Tensor>& s) { return std::vector<Tensor>{condition(s)}; });
   check_predicate("while_loop", test.outputs[0]);
-  if (std::ranges::any_of(test.tracer->externals(), [](const Tracer::External& e) { return e.written && is_host_token(e.variable); }))
-    return traced_while_of_calls(condition, body, state, max_trips, where);
+  if (makes_host_calls(*test.tracer)) return traced_while_of_calls(condition, body, state, max_trips, where);
   for (const Tracer::External& e : test.tracer->externals())
     if (e.written) user_error("while_loop: the condition assigns variable '", e.variable.name(), "'\n  hint: only the body may assign");
   Part step = traced_part("body", types, body);

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "frontend/apply.hpp"
+#include "frontend/host_token.hpp"
 #include "frontend/part.hpp"
 #include "frontend/tape_impl.hpp"
 #include "frontend/tensor_impl.hpp"
@@ -96,6 +97,10 @@ std::vector<Variable> trainable_of(const Tracer& t) {
 std::vector<Tensor> as_node(const flat::DifferentiableFunction& f, const std::vector<Tensor>& inputs, Location where) {
   const std::vector<ir::TensorType> types = types_of(inputs);
   Part compute = traced_part("forward", types, [&](const std::vector<Tensor>& in) { return f(in).outputs; });
+  // Host calls in f: their token is one more output. Those in the way back live as long as their results do, so their token may end there.
+  const auto count = static_cast<ptrdiff_t>(compute.outputs.size());
+  const bool calls_host = makes_host_calls(*compute.tracer);
+  if (calls_host) compute.outputs.push_back(compute.tracer->read(host_token()));
   const std::vector<Variable> variables = trainable_of(*compute.tracer);
   std::vector<ir::TensorType> wanted = types, seen = types;
   for (const Variable& v : variables) wanted.push_back({v.dtype(), to_dims(v.shape())});
@@ -105,7 +110,8 @@ std::vector<Tensor> as_node(const flat::DifferentiableFunction& f, const std::ve
   // The closure uses tensors of f, so f is part of this graph too. The compiler finds that both compute the same.
   Part differentiate = traced_part("backward", seen, [&](const std::vector<Tensor>& in) {
     const auto own = in.begin() + static_cast<ptrdiff_t>(inputs.size());
-    std::vector<Tensor> found = f({in.begin(), own}).backward({own + static_cast<ptrdiff_t>(results.size()), in.end()}, variables);
+    const auto upstream = own + static_cast<ptrdiff_t>(results.size());
+    std::vector<Tensor> found = f({in.begin(), own}).backward({upstream, upstream + count}, variables);
     check_gradients(found, wanted, variables);
     for (size_t i = 0; i < found.size(); ++i)
       if (!found[i].defined() || !is_float(wanted[i].dtype)) found[i] = Tensor::zeros(wanted[i].dims, wanted[i].dtype);
@@ -115,7 +121,8 @@ std::vector<Tensor> as_node(const flat::DifferentiableFunction& f, const std::ve
   Part* const parts[] = {&compute, &differentiate};
   const Externals externals(parts);
   for (const Variable& v : externals.written())
-    user_error("custom_gradient: variable '", v.name(), "' is assigned inside\n  hint: return the new value and assign it outside");
+    if (!is_host_token(v))
+      user_error("custom_gradient: variable '", v.name(), "' is assigned inside\n  hint: return the new value and assign it outside");
   const Externals::Pointers order = externals.all();
   std::vector<Tensor> gradients(differentiate.outputs.begin(), differentiate.outputs.begin() + static_cast<ptrdiff_t>(inputs.size()));
   {
@@ -135,7 +142,12 @@ std::vector<Tensor> as_node(const flat::DifferentiableFunction& f, const std::ve
   static const ir::OpDef& op = row("custom_gradient");
   std::vector<Tensor> operands = inputs;
   append(operands, outside(order));
-  return call_final(op, operands, {{"forward", ir::Graphs{forward}}, {"backward", ir::Graphs{backward}}}, where);
+  std::vector<Tensor> found = call_final(op, operands, {{"forward", ir::Graphs{forward}}, {"backward", ir::Graphs{backward}}}, where);
+  if (calls_host) {
+    thread_state.tracer->assign(host_token(), found.back());
+    found.pop_back();
+  }
+  return found;
 }
 
 }  // namespace

@@ -347,7 +347,7 @@ class FunctionImpl {
   // With the lock held. The variable's tensor object is used again when nobody else has it. What was assigned may be an argument as it
   // is, in the caller's own memory: a variable has memory of its own.
   static void store(VariableImpl& v, engine::TensorRef value) {
-    if (is_borrowed(value)) value = dense_copy(value);
+    if (!is_the_engines(value)) value = dense_copy(value);
     if (v.value().impl()->is_unique())
       static_cast<ConcreteTensor*>(v.value().impl())->ref = std::move(value);
     else

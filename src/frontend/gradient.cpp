@@ -418,6 +418,61 @@ class WayBack {
 
 }  // namespace
 
+namespace {
+
+// What was computed from `stops` is computed again from constants of the same values; targets and sources become those copies.
+void behind_stops(Tracer& tracer, std::span<const Tensor> stops, std::vector<ir::Value>& targets, std::vector<ir::Value>& sources) {
+  if (stops.empty()) return;
+  ir::Builder& b = tracer.builder();
+  std::map<ir::Value, ir::Value> copies;
+  for (const Tensor& t : stops) {
+    const ir::Value v = tracer.value_of(t);
+    copies.emplace(v, b.op("stop_gradient", {v}));
+  }
+  const auto copy_of = [&](ir::Value v) {
+    const auto found = copies.find(v);
+    return found == copies.end() ? v : found->second;
+  };
+  const size_t count = b.graph().nodes.size() - copies.size();
+  for (size_t i = 0; i < count; ++i) {
+    const ir::Node n = b.graph().nodes[i];
+    if (n.op->name == "host_call" || std::ranges::none_of(n.inputs, [&](ir::Value v) { return copies.contains(v); })) continue;
+    std::vector<ir::Value> in;
+    for (const ir::Value v : n.inputs) in.push_back(copy_of(v));
+    const std::vector<ir::Value> made = b.node(*n.op, in, n.attrs);
+    for (size_t k = 0; k < made.size(); ++k) copies.emplace(ir::Value{static_cast<int32_t>(i), static_cast<int32_t>(k)}, made[k]);
+  }
+  for (ir::Value& v : targets) v = copy_of(v);
+  for (ir::Value& v : sources) v = copy_of(v);
+}
+
+}  // namespace
+
+std::vector<Tensor> traced_gradients(std::span<const Tensor> targets, std::span<const Tensor> target_gradients,
+                                     std::span<const Tensor> sources, std::span<const Tensor> stops, Location where) {
+  Tracer* tracer = thread_state.tracer;
+  if (!tracer) user_error("gradients: nothing is traced\n  hint: outside of a function a tape records what is computed");
+  if (TapeImpl::any_records())
+    user_error("gradients: a tape records here, and would not see this gradient\n  hint: ask the tape, or leave it out");
+  const auto check = [&](const Tensor& t, std::string_view what, size_t i) {
+    const TracedTensor* value = traced(t);
+    if (value && value->tracer != tracer->id())
+      user_error("gradients: ", what, " ", i, ", ", value->type, ", was computed outside of the branch or loop that asks",
+                 "\n  hint: ask where it was computed, or use a tape");
+  };
+  std::vector<ir::Value> of, given, by;
+  for (size_t i = 0; i < targets.size(); ++i) check(targets[i], "target", i);
+  for (size_t i = 0; i < sources.size(); ++i) check(sources[i], "source", i);
+  for (const Tensor& t : targets) of.push_back(tracer->value_of(t));
+  for (const Tensor& t : target_gradients) given.push_back(t.defined() ? tracer->value_of(t) : ir::Value());
+  for (const Tensor& t : sources) by.push_back(tracer->value_of(t));
+  tracer->builder().location = named_line(where);
+  behind_stops(*tracer, stops, of, by);
+  std::vector<Tensor> found;
+  for (const ir::Value v : transform::gradients(tracer->builder(), of, given, by)) found.push_back(v ? tracer->wrap(v) : Tensor());
+  return found;
+}
+
 std::vector<Tensor> run_graph(const ir::GraphRef& graph, std::span<const Tensor> inputs, Location where) {
   if (Tracer* tracer = thread_state.tracer)
     return TapeImpl::any_records() ? run_traced(*graph, inputs) : tracer->inlined(*graph, inputs, where);

@@ -23,6 +23,12 @@ struct GradientRequest {
 // tapes that record hear of it.
 std::vector<Tensor> run_gradient(const GradientRequest& request);
 
+// Gradients of what the present trace has computed already, without a tape: its graph has all of it. One tensor for each source, undefined
+// where nothing is connected; `stops` count as constants. UserError: there is no trace, a tape records, or a target comes from outside of
+// the branch or loop that asks.
+std::vector<Tensor> traced_gradients(std::span<const Tensor> targets, std::span<const Tensor> target_gradients,
+                                     std::span<const Tensor> sources, std::span<const Tensor> stops, Location where);
+
 // The same for a graph on these tensors.
 std::vector<Tensor> run_graph(const ir::GraphRef& graph, std::span<const Tensor> inputs, Location where);
 

@@ -35,13 +35,20 @@ Dim normalised(const Dim& bound, const Dim& extent, const Dim& low, const Dim& h
   return min(max(counted, low), high);
 }
 
+// The same for a step forward, from 0 to the extent. One from the end is written with the same min() as one from the start, so that x[1:]
+// and x[:-1] are seen to have one extent.
+Dim forward_bound(const Dim& bound, const Dim& extent) {
+  if (bound.is_const() && bound.value() < 0) return extent - min(extent, Dim(-bound.value()));
+  return normalised(bound, extent, 0, extent);
+}
+
 Axis sliced(const Slice& s, const Dim& extent) {
   if (s.step == 0) user_error("index: a slice's step must not be 0");
   Axis a;
   a.step = s.step;
   if (s.step > 0) {
-    a.start = s.start ? normalised(*s.start, extent, 0, extent) : Dim(0);
-    a.limit = s.stop ? normalised(*s.stop, extent, 0, extent) : extent;
+    a.start = s.start ? forward_bound(*s.start, extent) : Dim(0);
+    a.limit = s.stop ? forward_bound(*s.stop, extent) : extent;
     // An empty range has its limit at its start.
     if (!(a.start.is(0) || a.limit == extent)) a.limit = max(a.limit, a.start);
     a.extent = ceil_div(a.limit - a.start, s.step);

@@ -75,6 +75,25 @@ template <class From, class To> void copy_converted(const codegen::Operand& layo
 
 bool has_host_memory() { return active_engine().device().info().host_memory; }
 
+// All bytes of a new, dense tensor, which the host has already.
+void put(const engine::TensorRef& t, const void* host) {
+  const size_t bytes = byte_size(t.layout.shape, t.layout.dtype);
+  if (bytes == 0) return;
+  if (has_host_memory()) {
+    std::memcpy(t.data(), host, bytes);
+  } else {
+    t.buffer->device().stream(device::StreamKind::Compute).upload(t.data(), host, bytes);
+  }
+}
+
+// Has `write` write them: in place, or into memory of the host that goes up then.
+template <class Write> void fill(const engine::TensorRef& t, Write&& write) {
+  if (has_host_memory()) return write(static_cast<std::byte*>(t.data()));
+  std::vector<std::byte> host(byte_size(t.layout.shape, t.layout.dtype));
+  write(host.data());
+  put(t, host.data());
+}
+
 // The lowest and highest element offsets that a view reaches.
 std::pair<int64_t, int64_t> reach(const Shape& shape, const Strides& strides) {
   int64_t low = 0, high = 0;
@@ -87,72 +106,73 @@ std::pair<int64_t, int64_t> reach(const Shape& shape, const Strides& strides) {
 
 }  // namespace
 
+device::Device& host_device() {
+  device::Device& own = active_engine().device();
+  return own.info().host_memory ? own : device::get("cpu");
+}
+
 engine::TensorRef allocate(DType dtype, const Shape& shape) {
   return {active_engine().allocate(byte_size(shape, dtype)), codegen::Operand::dense(dtype, shape), 0};
 }
 
+engine::TensorRef allocate_on_host(DType dtype, const Shape& shape) {
+  if (has_host_memory()) return allocate(dtype, shape);
+  return {host_device().allocate(byte_size(shape, dtype)), codegen::Operand::dense(dtype, shape), 0};
+}
+
 engine::TensorRef upload(const void* data, DType dtype, const Shape& shape) {
   engine::TensorRef t = allocate(dtype, shape);
-  const size_t bytes = byte_size(shape, dtype);
-  if (bytes == 0) return t;
-  if (has_host_memory()) {
-    std::memcpy(t.data(), data, bytes);
-  } else {
-    const auto stream = active_engine().device().make_stream();
-    stream->upload(t.data(), data, bytes);
-    stream->synchronize();
-  }
+  put(t, data);
   return t;
 }
 
 engine::TensorRef generate(DType dtype, const Shape& shape, const std::function<double(int64_t)>& value) {
-  engine::TensorRef t = allocate(dtype, shape);  // first: a size that there is no memory for must be refused by the device
-  std::vector<std::byte> host(has_host_memory() ? 0 : byte_size(shape, dtype));
-  std::byte* to = has_host_memory() ? static_cast<std::byte*>(t.data()) : host.data();
-  for (int64_t i = 0; i < element_count(shape); ++i) ir::store_number(dtype, to + i * static_cast<int64_t>(size_of(dtype)), value(i));
-  return has_host_memory() ? t : upload(host.data(), dtype, shape);
+  engine::TensorRef t = allocate(dtype, shape);
+  fill(t, [&](std::byte* to) {
+    for (int64_t i = 0; i < element_count(shape); ++i) ir::store_number(dtype, to + i * static_cast<int64_t>(size_of(dtype)), value(i));
+  });
+  return t;
 }
 
 engine::TensorRef borrow(const void* data, DType dtype, const Shape& shape, const Strides& strides, std::function<void()> release) {
   const auto [low, high] = reach(shape, strides);
   const auto size = static_cast<int64_t>(size_of(dtype));
   char* start = static_cast<char*>(const_cast<void*>(data)) + low * size;  // never written: see is_borrowed()
-  device::BufferRef buffer(
-      new BorrowedBuffer(active_engine().device(), start, static_cast<size_t>((high - low + 1) * size), std::move(release)));
-  engine::TensorRef t{std::move(buffer), {dtype, shape, strides}, static_cast<size_t>(-low * size)};
-  if (has_host_memory()) return t;
-  std::vector<std::byte> dense(byte_size(shape, dtype));
-  read(t, dtype, dense.data());
-  return upload(dense.data(), dtype, shape);
+  device::BufferRef buffer(new BorrowedBuffer(host_device(), start, static_cast<size_t>((high - low + 1) * size), std::move(release)));
+  return {std::move(buffer), {dtype, shape, strides}, static_cast<size_t>(-low * size)};
 }
 
 bool is_borrowed(const engine::TensorRef& t) { return dynamic_cast<const BorrowedBuffer*>(t.buffer.get()) != nullptr; }
 
+bool is_the_engines(const engine::TensorRef& t) { return !is_borrowed(t) && &t.buffer->device() == &active_engine().device(); }
+
 engine::TensorRef dense_copy(const engine::TensorRef& t) {
-  const codegen::Operand& o = t.layout;
-  engine::TensorRef copy = allocate(o.dtype, o.shape);
-  if (has_host_memory()) {
-    read(t, o.dtype, copy.data());
-  } else {
-    std::vector<std::byte> dense(byte_size(o.shape, o.dtype));
-    read(t, o.dtype, dense.data());
-    copy = upload(dense.data(), o.dtype, o.shape);
-  }
+  engine::TensorRef copy = allocate(t.layout.dtype, t.layout.shape);
+  fill(copy, [&](std::byte* to) { read(t, t.layout.dtype, to); });
   return copy;
+}
+
+const void* host_address(const engine::TensorRef& t, const char* what) {
+  const device::DeviceInfo& info = t.buffer->device().info();
+  if (!info.host_memory)
+    user_error(what, ": the tensor's memory is on device ", info.name,
+               ", which the host does not reach\n  hint: to_vector() copies the numbers");
+  return t.data();
 }
 
 void read(const engine::TensorRef& t, DType as, void* to) {
   const codegen::Operand& o = t.layout;
   const size_t bytes = byte_size(o.shape, o.dtype);
   if (bytes == 0) return;
+  device::check_not_lost(*t.buffer, "read");
   const void* from = t.data();
   std::vector<std::byte> host;
-  if (!has_host_memory() && !is_borrowed(t)) {
+  if (!t.buffer->device().info().host_memory) {
     TANDEM_CHECK(o.is_dense(), "memory of a device is read as it lies, which must be dense");
     host.resize(bytes);
-    const auto stream = active_engine().device().make_stream();
-    stream->download(host.data(), from, bytes);
-    stream->synchronize();
+    device::Device& device = t.buffer->device();
+    device.stream(device::StreamKind::Compute).download(host.data(), from, bytes);
+    device.finish();
     from = host.data();
   }
   if (as == o.dtype && o.is_dense()) {

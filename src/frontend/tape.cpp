@@ -95,6 +95,12 @@ bool TapeImpl::any_records() {
   return false;
 }
 
+bool TapeImpl::any_records_outside() {
+  for (const TapeImpl* t = first(); t; t = t->outer_)
+    if (t->paused == 0 && t->tracer_ == 0) return true;
+  return false;
+}
+
 void TapeImpl::watch(const Tensor& t) {
   if (!is_float(dtype_of(t))) user_error("watch: only floating tensors have gradients, this one is ", t.type_str());
   if (followed_.insert(t.impl()).second) watched_.push_back(t);

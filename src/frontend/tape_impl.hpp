@@ -57,6 +57,7 @@ class TapeImpl {
   static void record_custom(const TapeEntry& entry);
   static void watch_read(const Variable& v, const Tensor& value);
   static bool any_records();
+  static bool any_records_outside();  // of every trace: whoever called what is being traced will ask for gradients of it
   void stop();
   static void resume(const std::shared_ptr<TapeImpl>& tape);
   void reset();

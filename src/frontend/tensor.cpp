@@ -140,7 +140,7 @@ bool Tensor::is_contiguous() const {
 }
 std::string Tensor::type_str() const { return impl_ ? type_of(*this).str() : "undefined"; }
 
-const void* Tensor::raw_data() const { return numbers_of(*this, "data").data(); }
+const void* Tensor::raw_data() const { return host_address(numbers_of(*this, "data"), "data"); }
 
 const void* Tensor::data(DType wanted, const Where& where) const try {
   const engine::TensorRef& ref = numbers_of(*this, "data");
@@ -149,7 +149,7 @@ const void* Tensor::data(DType wanted, const Where& where) const try {
   if (!ref.layout.is_dense())
     user_error("data: the tensor ", type_str(), " is not contiguous, its strides are ", ref.layout.strides,
                "\n  hint: contiguous().data()");
-  return ref.data();
+  return host_address(ref, "data");
 } catch (...) {
   rethrow_at(Location::of(where));
 }

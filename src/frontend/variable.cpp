@@ -14,7 +14,7 @@ std::atomic<uint64_t> variables{0};
 // A tensor of the variable's own: another identity than what it was made from, and memory that may be written in place one day.
 Tensor own(const Tensor& t) {
   const engine::TensorRef& ref = numbers_of(t, "a variable's value");
-  return concrete(ref.layout.is_dense() && !is_borrowed(ref) ? ref : dense_copy(ref));
+  return concrete(ref.layout.is_dense() && is_the_engines(ref) ? ref : dense_copy(ref));
 }
 
 VariableImpl& impl_of(const Variable& v) {
@@ -31,6 +31,8 @@ VariableImpl::VariableImpl(std::string n, bool is_trainable, const Tensor& value
       shape(value.shape()),
       trainable(is_trainable),
       value_(own(value)) {}
+
+constinit thread_local const std::atomic<uint32_t>* element_reader = nullptr;
 
 void VariableImpl::fail_held() const {
   user_error(ErrorCode::FailedPrecondition, "variable '", name,

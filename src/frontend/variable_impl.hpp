@@ -1,9 +1,11 @@
 // The state behind a Variable.
 #pragma once
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <mutex>
 #include <string>
+#include <thread>
 
 #include <tandem/tensor.hpp>
 #include <tandem/variable.hpp>
@@ -12,6 +14,9 @@
 #include "frontend/thread_state.hpp"
 
 namespace tandem::frontend {
+
+// Of a thread that makes elements of a dataset ahead of their reader: which thread waits for them inside of a host call; 0: none does.
+extern constinit thread_local const std::atomic<uint32_t>* element_reader;
 
 class VariableImpl {
  public:
@@ -29,7 +34,7 @@ class VariableImpl {
     uint32_t holder = 0;
     while (!holder_.compare_exchange_weak(holder, thread_number(), std::memory_order_acquire, std::memory_order_relaxed)) {
       if (holder == thread_number()) fail_held();
-      if (holder != 0) holder_.wait(holder, std::memory_order_relaxed);
+      if (holder != 0) wait_for(holder);
       holder = 0;
     }
   }
@@ -50,6 +55,13 @@ class VariableImpl {
   Tensor& value() { return value_; }
 
  private:
+  // A step that holds this and waits for an element that this thread makes would wait for ever. It may begin to wait after this thread did,
+  // so this thread looks again and again.
+  void wait_for(uint32_t holder) const {
+    if (!element_reader) return holder_.wait(holder, std::memory_order_relaxed);
+    if (element_reader->load(std::memory_order_relaxed) == holder) fail_held();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
   [[noreturn]] void fail_held() const;
   std::atomic<uint32_t> holder_{0};
   Tensor value_;

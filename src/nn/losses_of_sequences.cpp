@@ -25,9 +25,10 @@ Tensor ctc_loss(const Tensor& labels, const Tensor& logits, const Config&) {
   const Tensor with_blanks =
       concatenate({stack({Tensor::zeros(y.dims(), DType::I32), y}, -1).reshape({batch, 2 * count.value()}), blank}, -1);
 
-  // A label may follow the one before it without a blank between them when the two differ.
+  // A label may follow the one before it without a blank between them when the two differ. Labels have the odd places: by its class alone
+  // a label 0 within the others would be taken for a blank.
   const Tensor two_before = concatenate({blank, blank, with_blanks(Slice(_, _), Slice(_, -2))}, -1);
-  const Tensor may_skip = logical_and(with_blanks != 0, with_blanks != two_before);
+  const Tensor may_skip = logical_and(iota({1, places}, 1) % 2 == 1, with_blanks != two_before);
   const auto shifted = [&](const Tensor& paths, int64_t by) {
     const Tensor none = Tensor::full({batch, by}, kImpossible, DType::F32);
     return by < places ? concatenate({none, paths(Slice(_, _), Slice(_, -by))}, -1) : none(Slice(_, _), Slice(0, places));

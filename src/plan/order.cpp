@@ -1,125 +1,132 @@
 #include "plan/order.hpp"
 
 #include <algorithm>
-#include <map>
 #include <queue>
-#include <set>
+#include <tandem/error.hpp>
 
-#include "ir/op.hpp"
+#include "base/text.hpp"
 
 namespace tandem::plan {
 namespace {
-
-using ir::Graph;
-using ir::Value;
 
 // Bytes that count as nothing. The optimizer's scalars must not come last: every update waits for them, and every gradient for its update.
 constexpr size_t kScrap = 64;
 
 class Orderer {
  public:
-  explicit Orderer(const OrderRequest& r) : r_(r), g_(r.graph), waits_(g_.nodes.size()), behind_(g_.nodes.size()) {
-    for (const ir::Node& n : g_.nodes) is_view_.push_back(r.is_view(n));
-    for (size_t n = 0; n < g_.nodes.size(); ++n)
-      for (Value v : g_.nodes[n].inputs) add_edge(v.node, static_cast<int32_t>(n));
-    for (size_t n = 0; n < g_.nodes.size(); ++n)
-      for (Value v : g_.nodes[n].inputs) {
-        auto& users = users_[storage(v)];
-        if (users.empty() || users.back() != static_cast<int32_t>(n)) users.push_back(static_cast<int32_t>(n));
-        ++readers_[storage(v)];
+  explicit Orderer(const Units& units)
+      : u_(units),
+        waits_(units.units.size()),
+        behind_(units.units.size()),
+        users_(units.blocks.size()),
+        readers_(units.blocks.size()),
+        is_overwriting_(units.blocks.size()) {
+    std::vector<int32_t> writer(u_.blocks.size(), -1);
+    for (size_t n = 0; n < u_.units.size(); ++n) {
+      const auto number = static_cast<int32_t>(n);
+      for (const Access& r : u_.units[n].reads) {
+        if (const int32_t w = writer[at(r)]; w >= 0) add_edge(w, number);
+        std::vector<int32_t>& users = users_[at(r)];
+        if (users.empty() || users.back() != number) users.push_back(number);
+        ++readers_[at(r)];
       }
-    for (Value v : g_.outputs) outputs_.insert(storage(v));
-    for (size_t k = 0; k < r.donations.size(); ++k)
-      if (r.donations[k] >= 0) {
-        const Value written = storage(g_.outputs[k]);
-        overwriting_.insert(written);
-        readers_first(g_.inputs[static_cast<size_t>(r.donations[k])], written.node);
-      }
+      for (const Access& w : u_.units[n].writes) writer[at(w)] = number;
+    }
+    for (size_t k = 0; k < u_.donations.size(); ++k) {
+      const int32_t input = u_.donations[k], written = u_.output_blocks[k];
+      if (input < 0 || written < 0) continue;
+      is_overwriting_[static_cast<size_t>(written)] = true;
+      const int32_t by = writer[static_cast<size_t>(written)];
+      go_before(users_[static_cast<size_t>(u_.input_blocks[static_cast<size_t>(input)])], by);
+      overwriters_.push_back(by);
+    }
+    std::vector<int32_t> failing;
+    for (size_t n = 0; n < u_.units.size(); ++n)
+      if (u_.units[n].may_fail) failing.push_back(static_cast<int32_t>(n));
+    if (!failing.empty())
+      for (const int32_t by : overwriters_) go_before(failing, by);
   }
 
   std::vector<int32_t> run() {
     std::vector<int32_t> result;
-    // Nodes that only free memory, and all others; the earliest first.
+    // Units that only free memory, and all others; the earliest first.
     using Queue = std::priority_queue<int32_t, std::vector<int32_t>, std::greater<>>;
     Queue freeing, others;
     const auto ready = [&](int32_t n) { (frees(n) ? freeing : others).push(n); };
-    for (size_t n = 0; n < g_.nodes.size(); ++n)
+    for (size_t n = 0; n < u_.units.size(); ++n)
       if (waits_[n] == 0) ready(static_cast<int32_t>(n));
     while (!freeing.empty() || !others.empty()) {
       Queue& q = freeing.empty() ? others : freeing;
       const int32_t n = q.top();
       q.pop();
       result.push_back(n);
-      for (Value v : g_.nodes[static_cast<size_t>(n)].inputs) --readers_[storage(v)];
+      for (const Access& r : unit(n).reads) --readers_[at(r)];
       for (int32_t m : behind_[static_cast<size_t>(n)])
         if (--waits_[static_cast<size_t>(m)] == 0) ready(m);
     }
-    TANDEM_CHECK(result.size() == g_.nodes.size(), "only ", result.size(), " of ", g_.nodes.size(), " nodes could be ordered");
+    TANDEM_CHECK(result.size() == u_.units.size(), "only ", result.size(), " of ", u_.units.size(), " units could be ordered");
     return result;
   }
 
  private:
+  static size_t at(const Access& a) { return static_cast<size_t>(a.block); }
+  const Unit& unit(int32_t n) const { return u_.units[static_cast<size_t>(n)]; }
+  const Block& block(const Access& a) const { return u_.blocks[at(a)]; }
+
   void add_edge(int32_t from, int32_t to) {
     behind_[static_cast<size_t>(from)].push_back(to);
     ++waits_[static_cast<size_t>(to)];
   }
 
-  Value storage(Value v) const {
-    // A barrier gives each of its operands, any other view its first.
-    while (is_view_[static_cast<size_t>(v.node)]) v = g_.node(v).inputs[static_cast<size_t>(v.out)];
-    return v;
+  // Each of them comes before the writer, unless it waits for the writer itself.
+  void go_before(const std::vector<int32_t>& units, int32_t writer) {
+    const std::vector<bool> later = reached_from(writer);
+    for (const int32_t n : units)
+      if (!later[static_cast<size_t>(n)]) add_edge(n, writer);
   }
-
-  // The readers of an input come before the node that overwrites it, unless they wait for that node themselves.
-  void readers_first(Value input, int32_t writer) {
-    for (int32_t reader : users_[input])
-      if (reader != writer && !leads_to(writer, reader)) add_edge(reader, writer);
-  }
-  bool leads_to(int32_t from, int32_t to) const {
+  std::vector<bool> reached_from(int32_t from) const {
+    std::vector<bool> seen(u_.units.size());
     std::vector<int32_t> stack{from};
-    std::set<int32_t> seen;
+    seen[static_cast<size_t>(from)] = true;
     while (!stack.empty()) {
       const int32_t n = stack.back();
       stack.pop_back();
-      if (n == to) return true;
-      for (int32_t m : behind_[static_cast<size_t>(n)])
-        if (seen.insert(m).second) stack.push_back(m);
+      for (const int32_t m : behind_[static_cast<size_t>(n)])
+        if (!seen[static_cast<size_t>(m)]) {
+          seen[static_cast<size_t>(m)] = true;
+          stack.push_back(m);
+        }
     }
-    return false;
+    return seen;
   }
 
   bool frees(int32_t n) const {
-    const ir::Node& node = g_.nodes[static_cast<size_t>(n)];
-    if (node.inputs.empty()) return false;
-    if (is_view_[static_cast<size_t>(n)]) return true;
+    const Unit& u = unit(n);
+    if (u.reads.empty()) return false;
     size_t taken = 0, given = 0;
-    for (size_t o = 0; o < node.types.size(); ++o) {
-      const Value v{n, static_cast<int32_t>(o)};
-      if (!overwriting_.contains(v)) taken += r_.bytes(v);
-    }
-    std::set<Value> seen;
-    for (Value v : node.inputs) {
-      const Value s = storage(v);
-      const std::string_view op = g_.node(s).op->name;
-      if (op == "input" || op == "constant" || outputs_.contains(s) || !seen.insert(s).second) continue;
-      const auto own = std::ranges::count_if(node.inputs, [&](Value u) { return storage(u) == s; });
-      if (readers_.at(s) == own) given += r_.bytes(s);
+    for (const Access& w : u.writes)
+      if (!is_overwriting_[at(w)]) taken += w.bytes;
+    for (size_t i = 0; i < u.reads.size(); ++i) {
+      const Access& r = u.reads[i];
+      const auto same = [&](const Access& o) { return o.block == r.block; };
+      const bool is_first = std::none_of(u.reads.begin(), u.reads.begin() + static_cast<std::ptrdiff_t>(i), same);
+      if (block(r).kind != Block::Kind::Local || !is_first) continue;
+      if (readers_[at(r)] == std::ranges::count_if(u.reads, same)) given += block(r).bytes;
     }
     return given + kScrap >= taken;
   }
 
-  const OrderRequest& r_;
-  const Graph& g_;
-  std::vector<bool> is_view_;  // by node
-  std::vector<int32_t> waits_;
+  const Units& u_;
+  std::vector<int32_t> waits_;  // by unit: how many it waits for
   std::vector<std::vector<int32_t>> behind_;
-  std::set<Value> outputs_, overwriting_;
-  std::map<Value, std::vector<int32_t>> users_;  // by storage
-  std::map<Value, int64_t> readers_;             // of a storage, that have not run
+  std::vector<std::vector<int32_t>> users_;  // by block
+  std::vector<int64_t> readers_;             // by block: that have not run
+  std::vector<bool> is_overwriting_;         // by block: its writer takes no memory for it
+  std::vector<int32_t> overwriters_;
 };
 
 }  // namespace
 
-std::vector<int32_t> order(const OrderRequest& request) { return Orderer(request).run(); }
+std::vector<int32_t> order(const Units& units) { return Orderer(units).run(); }
 
 }  // namespace tandem::plan

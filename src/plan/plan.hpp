@@ -1,25 +1,24 @@
-// Plan: what running a graph once means, as plain data. Steps in order, and for every value where its bytes lie. Made once for each
-// binding of symbols; the executor follows it without deciding anything.
+// Plan: what running a graph once means, as plain data. Steps in order, on which stream of which device each is, what it waits for, and
+// for every value where its bytes lie. Made once for each binding of symbols; the executor follows it without deciding anything. Devices
+// and kernels are numbers, and what the planner needs to know of them is given to it: so a plan for a card that is not there is possible.
 #pragma once
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <vector>
+#include <span>
 
 #include "codegen/cost.hpp"
-#include "device/device.hpp"
-#include "ir/graph.hpp"
+#include "device/stream.hpp"
+#include "plan/lower.hpp"
+#include "plan/units.hpp"
 
 namespace tandem::plan {
 
-// A place in memory: a base (arena, an input, an output, a constant) and a byte offset.
+// A place in memory: a base (an arena, an input, an output, a constant) and a byte offset.
 struct Slot {
   enum class Base : uint8_t { Arena, Input, Output, Constant };
   Base base = Base::Arena;
-  int32_t index = 0;  // which input, output or constant
+  int32_t index = 0;  // which of them
   size_t offset = 0;
   size_t bytes = 0;
-  size_t shift = 0;    // of the first element that is used: a slice begins behind its storage's first byte
+  size_t shift = 0;    // of the first element that is used: a slice begins behind its block's first byte
   int32_t value = -1;  // whose bytes these are: lets verify() tell two values in one place apart
   std::string str() const;
   bool overlaps(const Slot& o) const {
@@ -27,53 +26,81 @@ struct Slot {
   }
 };
 
-struct Plan;
-
-// One step; what it reads and writes is all that verify() needs to know about it.
-struct Step {
-  enum class Kind : uint8_t { Launch, Copy, Branch, While, Scan };
-  Kind kind = Kind::Launch;
-  std::shared_ptr<const device::Program> program;   // Launch
-  std::vector<Slot> reads, writes;                  // Copy: one each. Branch: index first, then operands
-  Slot scratch;                                     // the program's scratch, or the arena of the sub-plans
-  std::vector<std::shared_ptr<const Plan>> bodies;  // Branch: one each; While: condition, body; Scan: body
-  // Scan: reads are carries, sequences, constants; writes are carries, stacked outputs. While: reads and writes are the carries.
-  int64_t carries = 0, sequences = 0, trips = 0;  // While: trips < 0 is no limit
-  bool reverse = false;
-  std::vector<Slot> other_carries;  // While, Scan: the second set that trips alternate with
-  std::vector<bool> in_place;       // one a read: a write may take exactly its place. Empty: none
-  std::string label;                // "matmul float32[32,10]", for messages and profiles
-  codegen::Cost cost;               // counted only where somebody looks (TANDEM_LOG=step)
-  Location location;
+// What a step does to memory. A step's effects are in the order of these kinds.
+struct Effect {
+  enum class Kind : uint8_t { Read, Write, Carry, Scratch };  // Carry: the second places of what a loop carries
+  Kind kind = Kind::Read;
+  Slot slot;
+  bool in_place = false;  // Read: a write may take exactly its place
 };
 
-// An output that needs no step of its own: it is an input's or a constant's bytes.
-struct OutputAlias {
-  int32_t input = -1, constant = -1;  // both -1: written by steps
-  size_t offset = 0;
+struct Plan;
+
+struct Step {
+  plan::Kind kind = plan::Kind::Launch;
+  int32_t device = 0;
+  bool on_host = true;  // done at once by the host as it walks the plan: a device whose memory is the host's
+  device::StreamKind stream = device::StreamKind::Compute;  // else on this one
+  std::vector<int32_t> waits;                               // for these earlier steps, which are on streams that it is not on
+  bool is_awaited = false;                                  // somebody waits for it
+  int32_t kernel = -1;                                      // Launch: by its number
+  std::vector<Effect> effects;
+  std::vector<std::shared_ptr<const Plan>> bodies;
+  int64_t carries = 0, sequences = 0, trips = 0;
+  bool reverse = false;
+  bool may_fail = false;  // a launch that refuses some numbers, before it writes
+  std::string label, kernel_name;
+  codegen::Cost cost;
+  Location location;
+
+  std::span<const Effect> of(Effect::Kind k) const;
+  std::span<const Effect> reads() const { return of(Effect::Kind::Read); }
+  std::span<const Effect> writes() const { return of(Effect::Kind::Write); }
+  const Slot* scratch() const {  // of the program, or the arena of the bodies; null when there is none
+    return effects.empty() || effects.back().kind != Effect::Kind::Scratch ? nullptr : &effects.back().slot;
+  }
+};
+
+// Memory that is taken for one run.
+struct Arena {
+  int32_t device = 0;
+  int32_t pinned_by = -1;  // the device whose copies reach it: where one with the host's memory works together with one that has its own
+  size_t bytes = 0;
 };
 
 struct Plan {
   std::vector<Step> steps;
-  size_t arena_bytes = 0;                    // planned peak of everything that lives only inside a run
-  std::vector<codegen::Operand> inputs;      // as they must lie
-  std::vector<codegen::Operand> outputs;     // dense
-  std::vector<OutputAlias> aliases;          // one an output
-  std::vector<int32_t> donated;              // one an output: the input whose place it takes, or -1
-  std::vector<device::BufferRef> constants;  // shared by all runs
+  std::vector<Arena> arenas;             // planned peak of everything that lives only inside a run; one a device that has any
+  std::vector<codegen::Operand> inputs;  // as they must lie
+  std::vector<int32_t> input_devices;
+  std::vector<codegen::Operand> outputs;  // dense
+  std::vector<int32_t> output_devices;
+  std::vector<OutputAlias> aliases;   // one an output
+  std::vector<int32_t> donated;       // one an output: the input whose place it takes, or -1
+  std::vector<int32_t> waits_at_end;  // the host waits for these steps: they write results that lie in its memory
+  std::vector<Constant> constants;    // bodies use those of the plan that they are in
   Bindings bindings;
-  std::string str() const;  // a table that people can read
+
+  size_t arena_bytes() const;               // of all arenas
+  size_t peak_bytes(int32_t device) const;  // what a run takes of a device's memory, counted as its account does
+  std::string str(int indent = 0) const;    // a table that people can read
 };
 
-struct Request {
-  const ir::Graph& graph;  // expanded: no decompositions left but those that the device keeps
-  device::Device& device;
-  Bindings bindings;
-  std::vector<codegen::Operand> inputs;  // bound layouts; empty: all dense
-  std::vector<int32_t> donations = {};   // one an output: the input it may overwrite, or -1. Empty: none
-  bool outputs_own_memory = false;       // sub-plans: every output is written to its own slot, none is an alias
+// What a planner needs to know of a kernel and of a device.
+struct KernelFacts {
+  size_t scratch_bytes = 0;
+  std::vector<bool> in_place;  // one an input: whether an output of as many bytes may take its place. Empty: none
+  std::string name;            // which entry of the device's list it is
+  codegen::Cost cost;          // where somebody looks
 };
-Plan make_plan(const Request& request);
+struct DeviceFacts {
+  bool host_memory = true;
+  size_t gap_bytes = 0;  // to keep between values in small memory
+};
+
+// Orders the units, gives results the places of operands that die with them, outputs those of donated inputs, everything an address, and
+// each step what it waits for. `facts`: one a kernel of the tables.
+Plan make_plan(Units units, Tables tables, std::span<const KernelFacts> facts, std::span<const DeviceFacts> devices);
 
 // Checks a plan by replaying it, knowing nothing of how it was made. InternalError names the step and the invariant of ARCHITECTURE.md.
 void verify(const Plan& plan);

@@ -3,9 +3,12 @@
 
 #include "base/text.hpp"
 #include "plan/plan.hpp"
+#include "plan/queues.hpp"
 
 namespace tandem::plan {
 namespace {
+
+using Place = std::pair<Slot::Base, int32_t>;
 
 // Which value's bytes lie where, within one base. Writing over part of a value destroys all of it.
 class Contents {
@@ -33,7 +36,7 @@ class Contents {
 
 class Replay {
  public:
-  explicit Replay(const Plan& p) : plan_(p) {}
+  Replay(const Plan& p, const Plan& outermost) : plan_(p), outermost_(outermost) {}
 
   void run() {
     for (size_t i = 0; i < plan_.steps.size(); ++i) check(i, plan_.steps[i]);
@@ -48,66 +51,77 @@ class Replay {
       for (size_t l = k + 1; l < plan_.donated.size(); ++l)
         if (plan_.donated[k] >= 0 && plan_.donated[k] == plan_.donated[l])
           internal_error("I16: input ", plan_.donated[k], " is given away twice");
+    check_streams();
   }
 
  private:
-  using Place = std::pair<Slot::Base, int32_t>;
-
-  size_t size_of_base(const Slot& s) const {
+  struct Base {
+    size_t bytes;
+    int32_t device;
+  };
+  Base base_of(const Slot& s) const {
+    const auto i = static_cast<size_t>(s.index);
     switch (s.base) {
-      case Slot::Base::Arena: return plan_.arena_bytes;
-      case Slot::Base::Input:
-        return byte_size(plan_.inputs.at(static_cast<size_t>(s.index)).shape, plan_.inputs[static_cast<size_t>(s.index)].dtype);
-      case Slot::Base::Output:
-        return byte_size(plan_.outputs.at(static_cast<size_t>(s.index)).shape, plan_.outputs[static_cast<size_t>(s.index)].dtype);
-      case Slot::Base::Constant: return plan_.constants.at(static_cast<size_t>(s.index))->bytes();
+      case Slot::Base::Arena: return {plan_.arenas.at(i).bytes, plan_.arenas[i].device};
+      case Slot::Base::Input: return {byte_size(plan_.inputs.at(i).shape, plan_.inputs[i].dtype), plan_.input_devices.at(i)};
+      case Slot::Base::Output: return {byte_size(plan_.outputs.at(i).shape, plan_.outputs[i].dtype), plan_.output_devices.at(i)};
+      case Slot::Base::Constant: return {outermost_.constants.at(i).literal.bytes->size(), outermost_.constants[i].device};
     }
-    return 0;
+    return {};
+  }
+
+  template <class... T> [[noreturn]] void fail(size_t number, const T&... parts) const {
+    internal_error("plan step ", number, " (", plan_.steps[number].label, "): ", parts...);
+  }
+
+  void check_place(size_t number, const Step& s, const Effect& e) const {
+    const Slot& x = e.slot;
+    if (x.base == Slot::Base::Arena && x.offset % codegen::kAlignment)
+      fail(number, "I18: ", x, " is not aligned to ", codegen::kAlignment, " bytes");
+    if (x.bytes == 0) return;
+    const Base base = base_of(x);
+    if (x.offset > base.bytes || x.bytes > base.bytes - x.offset) fail(number, "I18: ", x, " leaves its base of ", base.bytes, " bytes");
+    const bool crosses = s.kind == Kind::Copy || (s.kind == Kind::Upload && e.kind == Effect::Kind::Read) ||
+                         (s.kind == Kind::Download && e.kind == Effect::Kind::Write);
+    if (base.device != s.device && !crosses) fail(number, "I8: ", x, " is memory of device ", base.device, ", the step runs on ", s.device);
   }
 
   void check(size_t number, const Step& s) {
-    auto fail = [&](auto... parts) { internal_error("plan step ", number, " (", s.label, "): ", parts...); };
-    auto in_bounds = [&](const Slot& x) {
-      if (x.base == Slot::Base::Arena && x.offset % codegen::kAlignment)
-        fail("I18: ", x, " is not aligned to ", codegen::kAlignment, " bytes");
-      if (x.bytes && (x.offset > size_of_base(x) || x.bytes > size_of_base(x) - x.offset))
-        fail("I18: ", x, " leaves its base of ", size_of_base(x), " bytes");
-    };
-    for (const Slot& r : s.reads) {
-      in_bounds(r);
-      if (r.base == Slot::Base::Arena && r.bytes && r.shift >= r.bytes) fail("I8: reads ", r, " from byte ", r.shift, " on");
-      if (!holds(r)) fail("I13: reads ", r, ", which does not hold that value");
+    for (const Effect& e : s.effects) check_place(number, s, e);
+    for (const Effect& e : s.reads()) {
+      const Slot& r = e.slot;
+      if (r.base == Slot::Base::Arena && r.bytes && r.shift >= r.bytes) fail(number, "I8: reads ", r, " from byte ", r.shift, " on");
+      if (!holds(r)) fail(number, "I13: reads ", r, ", which does not hold that value");
     }
-    std::vector<Slot> claimed = s.writes;
-    claimed.insert(claimed.end(), s.other_carries.begin(), s.other_carries.end());
-    if (s.scratch.bytes) claimed.push_back(s.scratch);
-    for (size_t a = 0; a < claimed.size(); ++a) {
-      in_bounds(claimed[a]);
-      if (claimed[a].base == Slot::Base::Constant) fail("I12: writes a constant");
-      for (size_t b = a + 1; b < claimed.size(); ++b)
-        if (claimed[a].overlaps(claimed[b])) fail("I12: ", claimed[a], " and ", claimed[b], " overlap");
-      for (size_t i = 0; i < s.reads.size(); ++i) {
-        const Slot& r = s.reads[i];
-        const bool same_place = i < s.in_place.size() && s.in_place[i] && a < s.writes.size() && r.base == claimed[a].base &&
-                                r.index == claimed[a].index && r.offset == claimed[a].offset && r.bytes == claimed[a].bytes;
-        if (claimed[a].overlaps(r) && !same_place) fail("I15: writes ", claimed[a], " while reading ", r);
+    for (size_t a = s.reads().size(); a < s.effects.size(); ++a) {
+      const Slot& claimed = s.effects[a].slot;
+      if (claimed.base == Slot::Base::Constant) fail(number, "I12: writes a constant");
+      for (size_t b = a + 1; b < s.effects.size(); ++b)
+        if (claimed.overlaps(s.effects[b].slot)) fail(number, "I12: ", claimed, " and ", s.effects[b].slot, " overlap");
+      for (const Effect& e : s.reads()) {
+        const Slot& r = e.slot;
+        const bool same_place = e.in_place && s.effects[a].kind == Effect::Kind::Write && r.base == claimed.base &&
+                                r.index == claimed.index && r.offset == claimed.offset && r.bytes == claimed.bytes;
+        if (claimed.overlaps(r) && !same_place) fail(number, "I15: writes ", claimed, " while reading ", r);
       }
     }
-    for (const Slot& w : s.writes) {
-      if (w.base == Slot::Base::Input) {
-        bool donated = false;
-        for (int32_t d : plan_.donated) donated |= d == w.index;
-        if (!donated) fail("I16: writes input ", w.index, ", which is not given away");
-      }
+    for (const Effect& e : s.writes()) {
+      if (e.slot.base != Slot::Base::Input) continue;
+      bool donated = false;
+      for (int32_t d : plan_.donated) donated |= d == e.slot.index;
+      if (!donated) fail(number, "I16: writes input ", e.slot.index, ", which is not given away");
     }
-    for (const Slot& w : claimed) {
-      contents_[{w.base, w.index}].write(w.offset, w.bytes, w.value);
-      written_[{w.base, w.index}] = true;
+    for (const Effect& e : s.effects) {
+      if (e.kind == Effect::Kind::Read) continue;
+      contents_[{e.slot.base, e.slot.index}].write(e.slot.offset, e.slot.bytes, e.kind == Effect::Kind::Write ? e.slot.value : -1);
+      written_[{e.slot.base, e.slot.index}] = true;
     }
+    const size_t room = s.scratch() ? s.scratch()->bytes : 0;
     for (const auto& body : s.bodies) {
-      if (body->arena_bytes > s.scratch.bytes)
-        fail("I18: a sub-plan needs ", body->arena_bytes, " bytes, its scratch has ", s.scratch.bytes);
-      verify(*body);
+      if (body->arena_bytes() > room) fail(number, "I18: a sub-plan needs ", body->arena_bytes(), " bytes, its scratch has ", room);
+      for (const Step& inner : body->steps)
+        if (inner.device != s.device) fail(number, "I8: a step of its body is on device ", inner.device);
+      Replay(*body, outermost_).run();
     }
   }
 
@@ -118,44 +132,49 @@ class Replay {
     return contents_[place].holds(r.offset, r.bytes, r.value);
   }
 
+  // I17, by each pair of steps that touch the same bytes: the later one knows that the earlier one has happened.
+  void check_streams() const {
+    const size_t queues = queue_count(plan_);
+    if (queues == 1) return;
+    std::vector<Clock> now(queues, Clock(queues, -1)), after;
+    for (size_t i = 0; i < plan_.steps.size(); ++i) {
+      const Step& s = plan_.steps[i];
+      const size_t queue = queue_of(s);
+      Clock known = now[queue];
+      merge(known, now[0]);
+      for (const int32_t w : s.waits) {
+        if (w < 0 || w >= static_cast<int32_t>(i)) fail(i, "I17: waits for step ", w);
+        merge(known, after[static_cast<size_t>(w)]);
+      }
+      for (size_t j = 0; j < i; ++j)
+        if (known[queue_of(plan_.steps[j])] < static_cast<int32_t>(j) && meet(plan_.steps[j], s))
+          fail(i, "I17: touches what step ", j, " (", plan_.steps[j].label, ") does on another stream, and does not wait for it");
+      known[queue] = static_cast<int32_t>(i);
+      now[queue] = known;
+      after.push_back(std::move(known));
+    }
+    for (const Step& s : plan_.steps) {
+      if (s.on_host || s.kind != Kind::Download || s.writes()[0].slot.base == Slot::Base::Arena) continue;
+      const auto number = static_cast<int32_t>(&s - plan_.steps.data());
+      if (std::ranges::find(plan_.waits_at_end, number) == plan_.waits_at_end.end())
+        internal_error("I17: nobody waits for step ", number, " (", s.label, "), which writes a result in the host's memory");
+    }
+  }
+  static bool meet(const Step& a, const Step& b) {
+    for (const Effect& x : a.effects)
+      for (const Effect& y : b.effects)
+        if ((x.kind != Effect::Kind::Read || y.kind != Effect::Kind::Read) && x.slot.overlaps(y.slot)) return true;
+    return false;
+  }
+
   const Plan& plan_;
+  const Plan& outermost_;
   std::map<Place, Contents> contents_;
   std::map<Place, bool> written_;
 };
 
 }  // namespace
 
-void verify(const Plan& plan) { Replay(plan).run(); }
-
-std::string Slot::str() const {
-  static constexpr const char* kNames[] = {"arena", "input", "output", "constant"};
-  return base == Base::Arena ? cat("arena+", offset, ":", bytes) : cat(kNames[static_cast<int>(base)], index, "+", offset, ":", bytes);
-}
-
-namespace {
-std::string indented(const std::string& lines) {
-  std::string text = "    ";
-  for (const char c : lines) text += c == '\n' ? std::string("\n    ") : std::string(1, c);
-  text.resize(text.size() - 4);
-  return text;
-}
-}  // namespace
-
-std::string Plan::str() const {
-  std::string text = cat("plan: ", steps.size(), " steps, arena ", arena_bytes, " bytes\n");
-  for (size_t i = 0; i < steps.size(); ++i) {
-    static constexpr const char* kKinds[] = {"launch", "copy", "branch", "while", "scan"};
-    const Step& s = steps[i];
-    text += cat("  ", i, " ", kKinds[static_cast<int>(s.kind)], " ", s.label);
-    if (s.program) text += cat(" [", s.program->kernel_name(), "]");
-    for (const Slot& r : s.reads) text += cat(" ", r);
-    text += " ->";
-    for (const Slot& w : s.writes) text += cat(" ", w);
-    if (s.scratch.bytes) text += cat(" scratch ", s.scratch);
-    text += "\n";
-    for (const auto& body : s.bodies) text += indented(body->str());
-  }
-  return text;
-}
+void verify(const Plan& plan) { Replay(plan, plan).run(); }
 
 }  // namespace tandem::plan

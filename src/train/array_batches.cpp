@@ -105,7 +105,7 @@ class Gathered final : public ArrayBatches {
       : ArrayBatches(slice, batch_size),
         seed_(seed),
         order_(static_cast<size_t>(rows_)),
-        stream_(frontend::active_engine().device().make_stream()) {
+        stream_(frontend::host_device().stream(device::StreamKind::Compute)) {
     for (const Tensor& t : arrays_) {
       const int64_t step = t.strides()[0] * static_cast<int64_t>(size_of(t.dtype()));
       sources_.push_back(
@@ -131,10 +131,10 @@ class Gathered final : public ArrayBatches {
       engine::TensorRef& ref = static_cast<frontend::ConcreteTensor*>(s.batch.impl())->ref;
       ref.layout.shape[0] = count;
       s.rows.numbers = std::span<const int64_t>(order_).subspan(static_cast<size_t>(begin_), static_cast<size_t>(count));
-      stream_->upload_rows(ref.data(), s.rows);
+      stream_.upload_rows(ref.data(), s.rows);
       batch_.push_back(&s.batch);
     }
-    stream_->synchronize();
+    stream_.synchronize();
     return true;
   }
 
@@ -151,7 +151,7 @@ class Gathered final : public ArrayBatches {
   };
 
   Tensor new_batch(const Tensor& array) const {
-    return frontend::concrete(frontend::allocate(array.dtype(), with_rows(array.shape(), std::min(batch_size_, rows_))));
+    return frontend::concrete(frontend::allocate_on_host(array.dtype(), with_rows(array.shape(), std::min(batch_size_, rows_))));
   }
 
   // Fisher and Yates; the same for the same seed and walk, so that a place in it can be found again.
@@ -163,7 +163,7 @@ class Gathered final : public ArrayBatches {
 
   const uint64_t seed_;
   std::vector<int64_t> order_;
-  const std::unique_ptr<device::Stream> stream_;
+  device::Stream& stream_;
   std::vector<Source> sources_;
 };
 

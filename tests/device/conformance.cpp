@@ -28,7 +28,7 @@ TEST_P(Conformance, SaysWhatItIs) {
 }
 
 TEST_P(Conformance, MemoryIsAlignedAndCounted) {
-  const size_t before = device().bytes_in_use();
+  const size_t before = device().memory().in_use();
   {
     std::vector<device::BufferRef> held;
     size_t asked = 0;
@@ -39,17 +39,17 @@ TEST_P(Conformance, MemoryIsAlignedAndCounted) {
       ASSERT_NE(held.back()->data(), nullptr);
       EXPECT_EQ(reinterpret_cast<uintptr_t>(held.back()->data()) % codegen::kAlignment, 0u) << bytes;
       EXPECT_EQ(&held.back()->device(), &device());
-      EXPECT_GE(device().bytes_in_use(), before + asked);
+      EXPECT_GE(device().memory().in_use(), before + asked);
     }
     for (size_t i = 0; i < held.size(); ++i)
       for (size_t j = i + 1; j < held.size(); ++j) EXPECT_NE(held[i]->data(), held[j]->data());
-    EXPECT_GE(device().peak_bytes(), device().bytes_in_use());
+    EXPECT_GE(device().memory().peak(), device().memory().in_use());
   }
-  EXPECT_EQ(device().bytes_in_use(), before);
+  EXPECT_EQ(device().memory().in_use(), before);
 }
 
 TEST_P(Conformance, ReferencesKeepABufferAlive) {
-  const size_t before = device().bytes_in_use();
+  const size_t before = device().memory().in_use();
   device::BufferRef a = device().allocate(256);
   EXPECT_TRUE(a->unique());
   {
@@ -60,16 +60,16 @@ TEST_P(Conformance, ReferencesKeepABufferAlive) {
   const device::BufferRef c = std::move(a);
   EXPECT_FALSE(a);  // NOLINT: what a moved-from reference is, is promised
   EXPECT_TRUE(c->unique());
-  EXPECT_GT(device().bytes_in_use(), before);
+  EXPECT_GT(device().memory().in_use(), before);
 }
 
 TEST_P(Conformance, BuffersMayDieOnAnotherThread) {
-  const size_t before = device().bytes_in_use();
+  const size_t before = device().memory().in_use();
   for (size_t bytes : {size_t{100}, size_t{1} << 20}) {
     device::BufferRef a = device().allocate(bytes);
     std::thread([b = std::move(a)]() mutable { b = device::BufferRef(); }).join();
   }
-  EXPECT_EQ(device().bytes_in_use(), before);
+  EXPECT_EQ(device().memory().in_use(), before);
 }
 
 TEST_P(Conformance, TooMuchMemoryIsAResourceErrorAndTheDeviceGoesOn) {
@@ -84,28 +84,28 @@ TEST_P(Conformance, TooMuchMemoryIsAResourceErrorAndTheDeviceGoesOn) {
     }
   }
   const device::BufferRef a = device().allocate(1 << 12);
-  const auto stream = device().make_stream();
-  stream->fill(a->data(), 7, 1 << 12);
+  device::Stream& stream = device().stream(device::StreamKind::Compute);
+  stream.fill(a->data(), 7, 1 << 12);
   std::vector<uint8_t> host(1 << 12, 1);
-  stream->download(host.data(), a->data(), host.size());
-  stream->synchronize();
+  stream.download(host.data(), a->data(), host.size());
+  stream.synchronize();
   EXPECT_EQ(host.back(), executes() ? 7 : 0);
 }
 
 TEST_P(Conformance, MovesBytes) {
   constexpr size_t kBytes = 5000;
   const device::BufferRef a = device().allocate(kBytes), b = device().allocate(kBytes);
-  const auto stream = device().make_stream();
+  device::Stream& stream = device().stream(device::StreamKind::Compute);
   std::vector<uint8_t> host(kBytes), back(kBytes, 1);
   for (size_t i = 0; i < kBytes; ++i) host[i] = static_cast<uint8_t>(i * 31);
-  stream->upload(a->data(), host.data(), kBytes);
-  stream->fill(b->data(), 0x5a, kBytes);
+  stream.upload(a->data(), host.data(), kBytes);
+  stream.fill(b->data(), 0x5a, kBytes);
   auto* to = static_cast<uint8_t*>(b->data());
   const auto* from = static_cast<const uint8_t*>(a->data());
-  stream->copy(to + 64, from + 17, 1000);  // any offset, any length
-  stream->copy(to, from, 0);
-  stream->download(back.data(), b->data(), kBytes);
-  stream->synchronize();
+  stream.copy(to + 64, from + 17, 1000);  // any offset, any length
+  stream.copy(to, from, 0);
+  stream.download(back.data(), b->data(), kBytes);
+  stream.synchronize();
   if (!executes()) {
     EXPECT_EQ(back, std::vector<uint8_t>(kBytes, 0));
     return;
@@ -118,7 +118,7 @@ TEST_P(Conformance, UploadsRows) {
     size_t row_bytes, count;
     int64_t step;
   };
-  const auto stream = device().make_stream();
+  device::Stream& stream = device().stream(device::StreamKind::Compute);
   // Few bytes, long rows, many short ones, from the last to the first, and none.
   for (const Case c : {Case{7, 50, 9}, {4001, 40, 4001}, {100, 2000, 103}, {1 << 20, 3, 1 << 20}, {4000, 40, -4000}, {16, 0, 16}}) {
     SCOPED_TRACE(cat(c.count, " rows of ", c.row_bytes));
@@ -130,10 +130,10 @@ TEST_P(Conformance, UploadsRows) {
     std::vector<int64_t> numbers(c.count);
     for (size_t i = 0; i < c.count; ++i) numbers[i] = static_cast<int64_t>(i * 37 % kRows);
     const device::BufferRef a = device().allocate(c.row_bytes * c.count);
-    stream->upload_rows(a->data(), {first, c.step, c.row_bytes, numbers});
+    stream.upload_rows(a->data(), {first, c.step, c.row_bytes, numbers});
     std::vector<uint8_t> back(c.row_bytes * c.count);
-    stream->download(back.data(), a->data(), back.size());
-    stream->synchronize();
+    stream.download(back.data(), a->data(), back.size());
+    stream.synchronize();
     if (!executes()) continue;
     for (size_t i = 0; i < c.count; ++i)
       ASSERT_EQ(std::memcmp(back.data() + i * c.row_bytes, first + numbers[i] * c.step, c.row_bytes), 0) << i;
@@ -141,55 +141,157 @@ TEST_P(Conformance, UploadsRows) {
 }
 
 TEST_P(Conformance, NothingIsMovedByEmptyCopies) {
-  const auto stream = device().make_stream();
+  device::Stream& stream = device().stream(device::StreamKind::Compute);
   const device::BufferRef a = device().allocate(0);
-  stream->upload(a->data(), nullptr, 0);
-  stream->download(nullptr, a->data(), 0);
-  stream->copy(a->data(), a->data(), 0);
-  stream->fill(a->data(), 1, 0);
-  stream->synchronize();
+  stream.upload(a->data(), nullptr, 0);
+  stream.download(nullptr, a->data(), 0);
+  stream.copy(a->data(), a->data(), 0);
+  stream.fill(a->data(), 1, 0);
+  stream.synchronize();
 }
 
 ir::Loops add_one(int64_t n) { return {.extents = {n}, .results = {ir::load(0, DType::F32, {ir::axis(0)}) + 1.0}}; }
 
+using device::StreamKind;
+
+// Batches that go up, are computed on and come down, each on its stream, in two sets of buffers: every wait is needed.
 TEST_P(Conformance, EventsOrderStreams) {
   constexpr int64_t kCount = 1000;
-  const auto first = device().make_stream(), second = device().make_stream();
-  const device::BufferRef a = device().allocate(kCount * 4), b = device().allocate(kCount * 4), c = device().allocate(kCount * 4);
+  constexpr size_t kBytes = kCount * 4, kSets = 2;
+  constexpr int kBatches = 50;
+  device::Stream& up = device().stream(StreamKind::Upload);
+  device::Stream& compute = device().stream(StreamKind::Compute);
+  device::Stream& down = device().stream(StreamKind::Download);
   std::vector<HostTensor> in;
   in.push_back(dense(DType::F32, {kCount}));
   const auto program = device().load(kernel_of(add_one(kCount), in));
-  first->upload(a->data(), in[0].data(), kCount * 4);
-  void* one[] = {a->data(), b->data()};
-  void* two[] = {b->data(), c->data()};
-  first->launch(*program, {one, nullptr});
-  second->wait(first->record());
-  second->launch(*program, {two, nullptr});
-  first->wait(second->record());
-  std::vector<float> host(kCount, 5);
-  first->download(host.data(), c->data(), kCount * 4);
-  first->synchronize();
-  second->synchronize();
-  EXPECT_EQ(host, std::vector<float>(kCount, executes() ? 2.f : 0.f));
+  struct Set {
+    device::BufferRef given, made, host_in, host_out;
+    std::unique_ptr<device::Event> is_up, is_made, is_down;
+  };
+  std::vector<Set> sets;
+  for (size_t i = 0; i < kSets; ++i)
+    sets.push_back({device().allocate(kBytes), device().allocate(kBytes), device().allocate_pinned(kBytes),
+                    device().allocate_pinned(kBytes), device().make_event(), device().make_event(), device().make_event()});
+  compute.record(*sets[0].is_made);
+  up.wait(*sets[0].is_made);  // new memory belongs to the compute stream
+  const auto check = [&](Set& s, int batch) {
+    s.is_down->synchronize();
+    EXPECT_TRUE(s.is_down->has_happened());
+    const auto* got = static_cast<const float*>(s.host_out->data());
+    for (const int64_t i : {int64_t{0}, kCount - 1}) EXPECT_EQ(got[i], executes() ? static_cast<float>(batch + 1) : 0.0f);
+  };
+  for (int batch = 0; batch < kBatches + static_cast<int>(kSets); ++batch) {
+    Set& s = sets[static_cast<size_t>(batch) % kSets];
+    if (batch >= static_cast<int>(kSets)) check(s, batch - static_cast<int>(kSets));
+    if (batch >= kBatches) continue;
+    std::fill_n(static_cast<float*>(s.host_in->data()), kCount, static_cast<float>(batch));
+    up.upload(s.given->data(), s.host_in->data(), kBytes);
+    up.record(*s.is_up);
+    compute.wait(*s.is_up);
+    void* pointers[] = {s.given->data(), s.made->data()};
+    compute.launch(program, {pointers});
+    compute.record(*s.is_made);
+    down.wait(*s.is_made);
+    down.download(s.host_out->data(), s.made->data(), kBytes);
+    down.record(*s.is_down);
+  }
+}
+
+TEST_P(Conformance, AnEventThatWasNeverRecordedHasHappened) {
+  const auto event = device().make_event();
+  EXPECT_TRUE(event->has_happened());
+  event->synchronize();
+  device().stream(StreamKind::Compute).wait(*event);
+  device().stream(StreamKind::Compute).synchronize();
+}
+
+TEST_P(Conformance, EventsOfAnotherDeviceAreWaitedFor) {
+  device::Device& other = device::get("late");
+  constexpr size_t kBytes = 4096;
+  const device::BufferRef theirs = other.allocate(kBytes), between = other.allocate_pinned(kBytes), ours = device().allocate(kBytes);
+  const auto event = other.make_event(), made = device().make_event();
+  device().stream(StreamKind::Compute).record(*made);
+  for (int round = 0; round < 20; ++round) {
+    other.stream(StreamKind::Compute).fill(theirs->data(), static_cast<uint8_t>(round), kBytes);
+    other.stream(StreamKind::Compute).download(between->data(), theirs->data(), kBytes);
+    other.stream(StreamKind::Compute).record(*event);
+    device().stream(StreamKind::Compute).wait(*event);
+    device().stream(StreamKind::Compute).upload(ours->data(), between->data(), kBytes);
+    std::vector<uint8_t> host(kBytes, 1);
+    device().stream(StreamKind::Compute).download(host.data(), ours->data(), kBytes);
+    device().stream(StreamKind::Compute).synchronize();
+    EXPECT_EQ(host.back(), executes() ? round : 0);
+  }
+}
+
+TEST_P(Conformance, HostMemoryMayChangeOnceUploadHasReturned) {
+  constexpr size_t kBytes = 100'000;
+  const device::BufferRef a = device().allocate(kBytes);
+  std::vector<uint8_t> host(kBytes, 3), back(kBytes, 1);
+  device::Stream& stream = device().stream(StreamKind::Compute);
+  stream.upload(a->data(), host.data(), kBytes);
+  std::ranges::fill(host, 9);
+  stream.download(back.data(), a->data(), kBytes);
+  stream.synchronize();
+  EXPECT_EQ(back, std::vector<uint8_t>(kBytes, executes() ? 3 : 0));
+}
+
+// Memory that is given back and taken again, while work on what it held has not been done yet.
+TEST_P(Conformance, MemoryGoesBackInTheOrderOfTheComputeStream) {
+  constexpr size_t kBytes = 1 << 14;
+  device::Stream& stream = device().stream(StreamKind::Compute);
+  std::vector<uint8_t> back(kBytes, 1);
+  const device::BufferRef sum = device().allocate(kBytes);
+  for (int round = 0; round < 100; ++round) {
+    const device::BufferRef a = device().allocate(kBytes);
+    stream.fill(a->data(), static_cast<uint8_t>(round), kBytes);
+    stream.copy(sum->data(), a->data(), kBytes);
+  }
+  stream.download(back.data(), sum->data(), kBytes);
+  stream.synchronize();
+  EXPECT_EQ(back, std::vector<uint8_t>(kBytes, executes() ? 99 : 0));
+}
+
+TEST_P(Conformance, LimitsAndPeaksAreCountedToTheByte) {
+  device::Account& account = device().memory();
+  const size_t before = account.in_use(), limit = account.limit();
+  account.reset_peak();
+  EXPECT_EQ(account.peak(), before);
+  device().allocate(1000);
+  EXPECT_EQ(account.peak(), before + device::Account::counted(1000));
+  account.set_limit(before + 4096);
+  const device::BufferRef held = device().allocate(4096);
+  EXPECT_THROW(device().allocate(1), ResourceError);
+  account.set_limit(limit);
+  EXPECT_EQ(account.in_use(), before + 4096);
+  EXPECT_EQ(account.peak(), before + 4096);
+  const size_t pinned = device().pinned_memory().in_use();
+  {
+    const device::BufferRef p = device().allocate_pinned(100);
+    EXPECT_EQ(device().pinned_memory().in_use(), pinned + device::Account::counted(100));
+    static_cast<char*>(p->data())[99] = 1;  // the host's
+  }
+  EXPECT_EQ(device().pinned_memory().in_use(), pinned);
 }
 
 TEST_P(Conformance, TenThousandTinyLaunches) {
-  const auto stream = device().make_stream();
+  device::Stream& stream = device().stream(device::StreamKind::Compute);
   std::vector<HostTensor> in;
   in.push_back(dense(DType::F32, {3}));
   const auto program = device().load(kernel_of(add_one(3), in));
   EXPECT_EQ(program->scratch_bytes(), 0u);
   const device::BufferRef a = device().allocate(12), b = device().allocate(12);
-  stream->fill(a->data(), 0, 12);
+  stream.fill(a->data(), 0, 12);
   for (int i = 0; i < 5000; ++i) {
     void* there[] = {a->data(), b->data()};
     void* back[] = {b->data(), a->data()};
-    stream->launch(*program, {there, nullptr});
-    stream->launch(*program, {back, nullptr});
+    stream.launch(program, {there});
+    stream.launch(program, {back});
   }
   std::vector<float> host(3, 5);
-  stream->download(host.data(), a->data(), 12);
-  stream->synchronize();
+  stream.download(host.data(), a->data(), 12);
+  stream.synchronize();
   EXPECT_EQ(host, std::vector<float>(3, executes() ? 10000.f : 0.f));
 }
 
@@ -204,20 +306,20 @@ TEST_P(Conformance, AProgramRunsOnSeveralThreadsAtOnce) {
   const device::BufferRef a = device().allocate(kCount * 4);
   std::vector<float> ones(kCount, 1);
   {
-    const auto stream = device().make_stream();
-    stream->upload(a->data(), ones.data(), kCount * 4);
-    stream->synchronize();
+    device::Stream& stream = device().stream(device::StreamKind::Compute);
+    stream.upload(a->data(), ones.data(), kCount * 4);
+    stream.synchronize();
   }
   std::vector<float> results(4, -1);
   std::vector<std::thread> threads;
   for (float& r : results)
     threads.emplace_back([&] {
-      const auto stream = device().make_stream();
+      device::Stream& stream = device().stream(device::StreamKind::Compute);
       const device::BufferRef out = device().allocate(4), scratch = device().allocate(program->scratch_bytes());
       void* pointers[] = {a->data(), out->data()};
-      for (int i = 0; i < 20; ++i) stream->launch(*program, {pointers, scratch->data()});
-      stream->download(&r, out->data(), 4);
-      stream->synchronize();
+      for (int i = 0; i < 20; ++i) stream.launch(program, {pointers, scratch->data()});
+      stream.download(&r, out->data(), 4);
+      stream.synchronize();
     });
   for (std::thread& t : threads) t.join();
   EXPECT_EQ(results, std::vector<float>(4, executes() ? static_cast<float>(kCount) : 0.f));
@@ -233,6 +335,9 @@ const ir::OpDef& host_row() {
 }
 
 TEST_P(Conformance, HostRoutinesRunOnOperandsThatLieAnyhow) {
+  const ir::TensorType type{DType::F32, to_dims(Shape{4, 5})};
+  const ir::Attrs none;
+  if (!device().can({host_row(), {&type, 1}, none})) GTEST_SKIP() << GetParam() << " has no host routines";
   std::mt19937_64 random(1);
   for (int round = 0; round < 10; ++round) {
     std::vector<HostTensor> in;
@@ -249,6 +354,28 @@ TEST_P(Conformance, HostRoutinesRunOnOperandsThatLieAnyhow) {
   }
 }
 
+// What a device says it cannot do is refused with the reason, and not done somewhere else.
+TEST_P(Conformance, WhatItCannotDoIsNotLoaded) {
+  const ir::TensorType type{DType::F32, to_dims(Shape{4, 5})};
+  const ir::Attrs none;
+  codegen::Kernel k;
+  k.op = &host_row();
+  k.in = {codegen::Operand::dense(DType::F32, {4, 5})};
+  k.out = k.in;
+  if (device().can({host_row(), {&type, 1}, none})) {
+    device().load(k);
+    return;
+  }
+  try {
+    device().load(k);
+    ADD_FAILURE() << "loaded";
+  } catch (const UserError& e) {
+    EXPECT_THAT(e.what(), HasSubstr("twice: "));
+    EXPECT_THAT(e.what(), HasSubstr(GetParam()));
+    EXPECT_THAT(e.what(), HasSubstr("the row has only a routine on host memory"));
+  }
+}
+
 TEST_P(Conformance, AnOpWithoutAKernelIsAUserError) {
   static const ir::OpDef row{.name = "branchy", .sig = "(x: own) -> custom", .doc = "", .traits = ir::kStructural};
   codegen::Kernel k;
@@ -261,10 +388,10 @@ TEST_P(Conformance, AnOpWithoutAKernelIsAUserError) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, Conformance, ::testing::ValuesIn(device::names()), [](const auto& p) { return p.param; });
+INSTANTIATE_TEST_SUITE_P(Devices, Conformance, ::testing::ValuesIn(device::names()), [](const auto& p) { return test_name(p.param); });
 
 TEST(Registry, NamesWhatThereIsWhenAskedForMore) {
-  EXPECT_THAT(device::names(), ::testing::IsSupersetOf({"cpu", "null", "ref"}));
+  EXPECT_THAT(device::names(), ::testing::IsSupersetOf({"cpu", "late", "null", "ref"}));
   try {
     device::get("abacus");
     ADD_FAILURE();

@@ -272,8 +272,8 @@ TEST(Generated, RunsWithAvx2) {
     for (HostTensor& x : r.in) pointers.push_back(x.data());
     for (HostTensor& x : out) pointers.push_back(x.data());
     std::vector<std::byte> scratch(program->scratch_bytes() + codegen::kAlignment);
-    program->run(
-        {pointers.data(), scratch.data() + codegen::kAlignment - reinterpret_cast<uintptr_t>(scratch.data()) % codegen::kAlignment}, pool);
+    program->run({pointers, scratch.data() + codegen::kAlignment - reinterpret_cast<uintptr_t>(scratch.data()) % codegen::kAlignment},
+                 pool);
     for (size_t i = 0; i < out.size(); ++i) EXPECT_TRUE(near(out[i], expected[i], r.allowed[i])) << "seed " << seed;
   }
 }

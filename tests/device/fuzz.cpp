@@ -34,7 +34,7 @@ TEST_P(Fuzz, RandomKernelsAgreeWithTheInterpreter) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, Fuzz, ::testing::ValuesIn(device::names()), [](const auto& p) { return p.param; });
+INSTANTIATE_TEST_SUITE_P(Devices, Fuzz, ::testing::ValuesIn(device::names()), [](const auto& p) { return test_name(p.param); });
 
 }  // namespace
 }  // namespace tandem::testing

@@ -237,7 +237,9 @@ TEST_P(Kernels, MathFunctions) {
       for (const HostTensor& x : {wide, unit, usual, special}) {
         const Loops loops{.extents = {kCount}, .results = {ir::make(static_cast<Prim>(p), {ir::load(0, t, {axis(0)})})}};
         SCOPED_TRACE(cat(ir::name(static_cast<Prim>(p)), " of ", name(t)));
-        check(loops, {x}, {4 * unit_of_type, smallest});
+        // lgamma crosses 0 between negative whole numbers. The libraries of drivers keep the digits of 1 there, not those of the result.
+        const bool by_driver = p == static_cast<int>(Prim::LGamma) && !device::get(GetParam()).info().host_memory;
+        check(loops, {x}, {4 * unit_of_type, by_driver ? 4 * unit_of_type : smallest});
       }
     for (Prim p : {Prim::Pow, Prim::Atan2, Prim::Rem})
       for (const HostTensor& x : {wide, unit, special})
@@ -271,7 +273,7 @@ TEST_P(Kernels, PlaceDoesNotChangeBits) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, Kernels, ::testing::ValuesIn(device::names()), [](const auto& p) { return p.param; });
+INSTANTIATE_TEST_SUITE_P(Devices, Kernels, ::testing::ValuesIn(device::names()), [](const auto& p) { return test_name(p.param); });
 
 }  // namespace
 }  // namespace tandem::testing

@@ -65,6 +65,11 @@ ProductCall with_end(ProductCall call, std::mt19937_64& random) {
                    value - number(2, all_axes)};
   k.end = codegen::End{loops, own, product};
   k.out.push_back(product);
+  // As make_kernel has it: stage 0 gives the product as a partial, stage 1 is the end.
+  k.partials = {product};
+  std::vector<codegen::Operand> operands = k.in;
+  operands.push_back(product);
+  k.stages = {k.stages[0], codegen::canonical(loops, {}, operands, std::vector{product.dtype, product.dtype})};
 
   std::vector<HostTensor> all = call.in;
   all.push_back(std::move(call.expected[0]));
@@ -111,7 +116,7 @@ std::vector<HostTensor> run_entry(Make make, ProductCall& call, const std::strin
   std::vector<std::byte> scratch(scratch_bytes + kGuard + codegen::kAlignment, std::byte{0xff});
   const size_t shift = codegen::kAlignment - reinterpret_cast<uintptr_t>(scratch.data()) % codegen::kAlignment;
   ThreadPool pool(threads);
-  program->run({pointers.data(), scratch.data() + shift}, pool);
+  program->run({pointers, scratch.data() + shift}, pool);
   const auto untouched = [](std::byte b) { return b == std::byte{0xff}; };
   EXPECT_TRUE(std::all_of(scratch.begin() + static_cast<std::ptrdiff_t>(shift + scratch_bytes), scratch.end(), untouched))
       << "written behind the scratch memory";

@@ -1,5 +1,7 @@
 #include "support.hpp"
 
+#include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -57,6 +59,12 @@ std::string missing(const std::string& device_name) {
   } catch (const ResourceError& e) {
     return e.what();
   }
+}
+
+std::string test_name(const std::string& device_name) {
+  std::string name = device_name;
+  std::ranges::replace_if(name, [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
+  return name;
 }
 
 const std::vector<DType>& all_types() {
@@ -144,12 +152,12 @@ std::vector<HostTensor> interpreted(const ir::Loops& loops, std::vector<HostTens
 
 std::vector<HostTensor> launched(device::Device& d, const codegen::Kernel& k, std::vector<HostTensor>& in) {
   const auto program = d.load(k);
-  const auto stream = d.make_stream();
+  device::Stream& stream = d.stream(device::StreamKind::Compute);
   std::vector<device::BufferRef> buffers;
   std::vector<void*> pointers;
   for (HostTensor& x : in) {
     buffers.push_back(d.allocate(x.bytes.size()));
-    stream->upload(buffers.back()->data(), x.bytes.data(), x.bytes.size());
+    stream.upload(buffers.back()->data(), x.bytes.data(), x.bytes.size());
     pointers.push_back(static_cast<std::byte*>(buffers.back()->data()) + x.first * static_cast<int64_t>(size_of(x.layout.dtype)));
   }
   // A guard behind every output: code that writes too far is caught here and not by whoever comes next.
@@ -157,16 +165,16 @@ std::vector<HostTensor> launched(device::Device& d, const codegen::Kernel& k, st
   std::vector<HostTensor> out = outputs_of(k);
   for (HostTensor& x : out) {
     buffers.push_back(d.allocate(x.bytes.size() + kGuard));
-    stream->fill(buffers.back()->data(), 0xa5, x.bytes.size() + kGuard);
+    stream.fill(buffers.back()->data(), 0xa5, x.bytes.size() + kGuard);
     pointers.push_back(buffers.back()->data());
   }
   const device::BufferRef scratch = d.allocate(program->scratch_bytes());
-  stream->fill(scratch->data(), 0xa5, program->scratch_bytes());
-  stream->launch(*program, {pointers.data(), scratch->data()});
+  stream.fill(scratch->data(), 0xa5, program->scratch_bytes());
+  stream.launch(program, {pointers, scratch->data()});
   for (size_t i = 0; i < out.size(); ++i) {
     std::vector<std::byte> all(out[i].bytes.size() + kGuard);
-    stream->download(all.data(), buffers[in.size() + i]->data(), all.size());
-    stream->synchronize();
+    stream.download(all.data(), buffers[in.size() + i]->data(), all.size());
+    stream.synchronize();
     std::copy_n(all.begin(), out[i].bytes.size(), out[i].bytes.begin());
     if (!d.info().executes) continue;
     for (size_t j = out[i].bytes.size(); j < all.size(); ++j) EXPECT_EQ(all[j], std::byte{0xa5}) << "written behind output " << i;

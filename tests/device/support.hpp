@@ -46,5 +46,6 @@ Allowed sum_tolerance(DType t, int64_t terms);
 const std::vector<DType>& all_types();
 // Why a device cannot be used on this machine; empty when it can.
 std::string missing(const std::string& device_name);
+std::string test_name(const std::string& device_name);  // "gpu:0" -> "gpu_0"
 
 }  // namespace tandem::testing

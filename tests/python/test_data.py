@@ -354,7 +354,7 @@ def test_cycles_through_functions_are_collected():
         pass
 
     model = Model()
-    model.dataset = Dataset.range(3).map(lambda x: (model, x)[1])
+    model.dataset = Dataset.range(3).map(lambda x: (model, x)[1])  # noqa: F821 (it is deleted below)
     list(model.dataset)
     gone = weakref.ref(model)
     del model
@@ -423,3 +423,38 @@ def test_csv(tmp_path):
 def test_what_is_not_there_says_so():
     with pytest.raises(NotImplementedError, match="sparse_batch"):
         Dataset.range(3).sparse_batch(2, [1])
+
+
+def test_rows_of_ragged_tensors_through_batch_and_unbatch():
+    import tandem as tf
+
+    source = {"c": tf.ragged.constant([["red", "blue"], ["orange"], ["green"]]), "n": tf.ragged.constant([[7], [], [1, 3]]), "d": [1, 2, 3]}
+    dataset = tf.data.Dataset.from_tensor_slices(source)
+    assert dataset.element_spec["c"] == tf.RaggedTensorSpec([None], tf.string, 0)
+    batches = list(dataset.batch(2))
+    assert batches[0]["c"].to_list() == [[b"red", b"blue"], [b"orange"]] and batches[0]["n"].to_list() == [[7], []]
+    assert batches[1]["d"].numpy().tolist() == [3] and dataset.batch(2).element_spec["n"] == tf.RaggedTensorSpec([None, None], tf.int32, 1)
+    assert [e["n"].numpy().tolist() for e in dataset.batch(2).unbatch()] == [[7], [], [1, 3]]
+
+
+def test_a_list_that_a_function_gives_is_several_tensors():
+    import tandem as tf
+
+    def both(x):
+        return tf.py_function(lambda v: (v, tf.strings.as_string(v)), [x], [tf.int64, tf.string])
+
+    assert [(a.numpy(), b.numpy()) for a, b in tf.data.Dataset.range(2).map(both)] == [(0, b"0"), (1, b"1")]
+    assert next(iter(tf.data.Dataset.range(3).map(lambda x: [x, x + 1])))[1].numpy() == 1
+    assert iter(tf.data.Dataset.range(3)).next().numpy() == 0
+
+
+def test_a_dataset_of_a_missing_file_prints(tmp_path):
+    import tandem as tf
+
+    columns = tf.data.experimental.CsvDataset(str(tmp_path / "no.csv"), [999, 999]).map(lambda *items: tf.stack(items))
+    (tmp_path / "no.csv").write_text("1,\n,4\n")
+    assert [row.numpy().tolist() for row in columns] == [[1, 999], [999, 4]]
+    dataset = tf.data.TextLineDataset(str(tmp_path / "no.txt")).map(lambda line: tf.strings.length(line))
+    assert "element_spec" in repr(dataset)
+    with pytest.raises(tf.errors.NotFoundError):
+        next(iter(dataset))

@@ -43,6 +43,7 @@ def test_printing():
         tf.constant([[1.0], [2.0]])
     ) == "<tf.Tensor: shape=(2, 1), dtype=float32, numpy=\narray([[1.],\n       [2.]], dtype=float32)>"
     assert repr(tf.constant("a")) == "<tf.Tensor: shape=(), dtype=string, numpy=b'a'>"
+    assert repr(tf.constant(3.14)).endswith("numpy=3.140000104904175>") and repr(tf.constant(3.14, tf.bfloat16)).endswith("numpy=3.140625>")
     assert str(tf.constant(3)) == "tf.Tensor(3, shape=(), dtype=int32)"
     assert repr(tf.Variable(1.0, name="w")) == "<tf.Variable 'w:0' shape=() dtype=float32, numpy=1.0>"
 
@@ -129,3 +130,108 @@ def test_devices():
     with strategy.scope():
         v = tf.Variable(1.0)
     assert strategy.reduce("SUM", strategy.run(lambda: v * 2.0), axis=None).numpy() == 2.0
+
+
+def test_numbers_of_numpy_keep_their_type():
+    assert tf.constant(np.float64(1)).dtype == tf.float64 and tf.constant([np.float64(1), 2.0]).dtype == tf.float64
+    assert tf.constant([2.0, np.float64(1)]).dtype == tf.float32 and tf.constant([np.float16(1), 2.0]).dtype == tf.float16
+    assert tf.constant(range(3)).dtype == tf.int32
+    assert tf.cast(np.log(2.0), tf.float64).numpy() == np.log(2.0)
+    assert tf.maximum(0.0, [1, -1]).numpy().tolist() == [1.0, 0.0]
+
+
+def test_formatting_is_of_the_value():
+    x = tf.constant(1.5)
+    assert f"{x} {x:.3f} {tf.constant([1, 2])} {tf.constant('a')}" == "1.5 1.500 [1 2] b'a'"
+
+
+def test_a_tuple_or_a_mask_among_indices():
+    x = tf.reshape(tf.range(24), [2, 3, 4])
+    want = x.numpy()
+    np.testing.assert_array_equal(x[:, (True, False, True)], want[:, [True, False, True]])
+    np.testing.assert_array_equal(x[1, (0, 0, 1), tf.constant([0, 1, 1])], want[1, [0, 0, 1], [0, 1, 1]])
+
+
+def test_tensor_equality_of_tensorflow_1():
+    code = """
+import tandem as tf
+x, y = tf.Variable(0.0), tf.Variable(0.0)
+assert (x == y).numpy()
+tf.compat.v1.disable_tensor_equality()
+assert (x == y) is False and (x == x) is True and len({x, y}) == 2
+t = tf.constant(1)
+assert (t == tf.constant(1)) is False and {t: 1}[t] == 1
+tf.compat.v1.enable_tensor_equality()
+assert (x == y).numpy() and (t == tf.constant(1)).numpy()
+d = tf.compat.v1.Dimension(None)
+assert d.is_compatible_with(16) and d.merge_with(3).value == 3 and (tf.compat.v1.Dimension(3) + 1).value == 4
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_program_that_names_tensorflow_as_its_backend(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import os\nos.environ['KERAS_BACKEND'] = 'tensorflow'\nimport keras\nassert keras.backend.backend() == 'tandem'\n"
+        "import tensorflow.experimental.numpy as tnp\nimport tensorflow.io.gfile\nimport tensorflow as tf\n"
+        "assert tnp.ones([2]).shape == [2]\nassert keras.layers.Dense(1)(tf.ones([2, 3])).shape == [2, 1]\n"
+    )
+    subprocess.run([sys.executable, "-m", "tandem", "run", str(program)], check=True)
+
+
+def test_one_worker_is_a_strategy_of_its_own(monkeypatch):
+    for kind in (tf.distribute.MultiWorkerMirroredStrategy, tf.distribute.experimental.CentralStorageStrategy):
+        strategy = kind()
+        with strategy.scope():
+            v = tf.Variable(2.0)
+        assert strategy.num_replicas_in_sync == 1 and strategy.run(lambda: v * 3.0).numpy() == 6
+    monkeypatch.setenv("TF_CONFIG", '{"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 0}}')
+    with pytest.raises(NotImplementedError, match="2 workers"):
+        tf.distribute.MultiWorkerMirroredStrategy()
+
+
+def test_a_variable_scope_is_a_prefix_of_names():
+    with tf.compat.v1.variable_scope("model") as scope:
+        assert tf.Variable(1.0, name="w").name == "model/w:0" and scope.name == "model"
+    with pytest.raises(NotImplementedError, match="only a name"):
+        tf.compat.v1.variable_scope("model", reuse=True)
+
+
+def test_a_mirrored_strategy_takes_all_logical_devices():
+    code = """
+import tandem as tf
+(cpu,) = tf.config.list_physical_devices("CPU")
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+strategy = tf.distribute.MirroredStrategy()
+assert strategy.num_replicas_in_sync == 2
+batches = strategy.experimental_distribute_dataset(tf.data.Dataset.range(9).batch(4))
+found = [[x.numpy().tolist() for x in strategy.experimental_local_results(b)] for b in batches]
+assert found == [[[0, 1], [2, 3]], [[4, 5], [6, 7]], [[8], []]], found
+own = strategy.distribute_datasets_from_function(lambda context: tf.data.Dataset.range(5).batch(context.get_per_replica_batch_size(4)))
+iterator = iter(own)
+found = [[x.numpy().tolist() for x in strategy.experimental_local_results(iterator.get_next_as_optional().get_value())] for _ in range(2)]
+assert found == [[[0, 1], [2, 3]], [[4], []]] and not iterator.get_next_as_optional().has_value(), found
+doubled = tf.function(lambda x: strategy.run(lambda v: v * 2, args=(x,)), input_signature=[own.element_spec])
+values = [v.numpy().tolist() for b in own for v in strategy.experimental_local_results(doubled(b))]
+assert values == [[0, 2], [4, 6], [8], []], values
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_folder_of_the_users_may_be_called_tandem(tmp_path):
+    import subprocess
+    import sys
+
+    folder = tmp_path / "tandem" / "work"
+    folder.mkdir(parents=True)
+    program = folder / "train.py"
+    program.write_text(
+        "import tensorflow as tf\n"
+        "f = tf.function(lambda x: tf.boolean_mask(x, x > 1))\n"
+        "f(tf.constant([1.0, 2.0]))\n"
+        "print(f.explain())\n"
+        "tf.matmul(tf.ones([2, 3]), tf.ones([2, 3]))\n"
+    )
+    done = subprocess.run([sys.executable, "-m", "tandem", "run", str(program)], capture_output=True, text=True, cwd=tmp_path)
+    assert "(at train.py:2)" in done.stdout
+    assert 'train.py", line 5' in done.stderr and "lines inside the library" in done.stderr

@@ -160,3 +160,48 @@ def test_debugging_and_queues():
     q = tf.queue.FIFOQueue(10, tf.int32)
     q.enqueue_many(tf.constant([1, 2, 3]))
     assert q.dequeue().numpy() == 1 and q.dequeue_many(2).numpy().tolist() == [2, 3]
+
+
+def test_shapes_of_ragged_tensors():
+    rows = tf.ragged.constant([[1], [2, 3, 4], [], [5, 6]])
+    shape = tf.shape(rows)
+    assert str(shape) == "<DynamicRaggedShape lengths=[4, (1, 3, 0, 2)] num_row_partitions=1>"
+    assert str(shape[:1]) == "<DynamicRaggedShape lengths=[4] num_row_partitions=0>" and shape[0].numpy() == 4
+    with pytest.raises(ValueError, match="Index 1 is not uniform"):
+        shape[1]
+    letters = tf.reshape(tf.constant([["a", "b"], ["c", "d"], ["e", "f"]]), shape)
+    assert letters.to_list() == [[b"a"], [b"b", b"c", b"d"], [], [b"e", b"f"]]
+    assert tf.zeros(shape).to_list() == [[0.0], [0.0] * 3, [], [0.0] * 2] and tf.ones(shape, tf.int32).dtype == tf.int32
+    assert tf.fill(shape, 9).to_list() == [[9], [9] * 3, [], [9] * 2]
+    with pytest.raises(ValueError, match="5 elements do not fit"):
+        tf.reshape(tf.range(5), shape)
+    made = tf.experimental.DynamicRaggedShape([tf.experimental.RowPartition.from_row_lengths([5, 3, 2])], [10, 8])
+    assert str(made) == "<DynamicRaggedShape lengths=[3, (5, 3, 2), 8] num_row_partitions=1>"
+    assert str(tf.experimental.DynamicRaggedShape.from_lengths([4, (2, 1, 0, 8), 12])) == "<DynamicRaggedShape lengths=[4, (2, 1, 0, 8), 12] num_row_partitions=1>"
+    with pytest.raises(ValueError, match="10 values, the inner shape 9 rows"):
+        tf.experimental.DynamicRaggedShape([tf.experimental.RowPartition.from_row_lengths([5, 3, 2])], [9])
+
+
+def test_ragged_rows_stay_ragged():
+    assert tf.map_fn(tf.math.square, tf.ragged.constant([[3, 1], [], [5]])).to_list() == [[9, 1], [], [25]]
+    words = tf.ragged.constant([["#", "Who", "is"], ["#", "Pause"]])
+    assert tf.strings.join([words[:, :-1], words[:, 1:]], separator="+").to_list() == [[b"#+Who", b"Who+is"], [b"#+Pause"]]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="parted differently"):
+        tf.strings.join([words, words[:, 1:]])
+
+
+def test_a_tensor_beside_ragged_rows_must_fit_every_row():
+    rows = tf.ragged.constant([[1, 2], [3, 4, 5, 6], [7]])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="dimension 1: a row has 2 values, the tensor 4"):
+        rows + tf.ones([3, 4], tf.int32)
+    assert (rows + tf.constant([[10], [20], [30]])).to_list() == [[11, 12], [23, 24, 25, 26], [37]]
+    assert (tf.constant([[10, 20]]) + tf.ragged.constant([[1, 2], [3, 4]])).to_list() == [[11, 22], [13, 24]]
+    assert tf.shape(rows)[0].dtype == tf.int32
+
+
+def test_a_generator_gives_the_same_numbers_in_a_function():
+    eager, traced = tf.random.Generator.from_seed(1), tf.random.Generator.from_seed(1)
+    f = tf.function(lambda: traced.normal([3]))
+    for _ in range(2):
+        np.testing.assert_array_equal(eager.normal([3]), f())
+    np.testing.assert_array_equal(eager.state, traced.state)

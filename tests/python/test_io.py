@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import tandem as tf
 from tandem import _messages as train
 from tandem import data, errors, io
 from tandem._convert import convert
@@ -198,3 +199,75 @@ def test_files(tmp_path):
     assert not g.exists(file)
     with pytest.raises(errors.NotFoundError):
         g.remove(file)
+
+
+def test_checkpoints_name_keras_objects_as_tensorflow_does(tmp_path):
+    class Net(tf.keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.l1 = tf.keras.layers.Dense(5)
+            self.blocks = [tf.keras.layers.Dense(2)]
+
+        def call(self, x):
+            return self.blocks[0](self.l1(x))
+
+    net, optimizer = Net(), tf.keras.optimizers.SGD(0.1)
+    net(tf.ones([1, 1]))
+    functional = tf.keras.Sequential([tf.keras.layers.Input([3]), tf.keras.layers.Dense(2)])
+    lstm = tf.keras.layers.LSTM(3)
+    lstm(tf.ones([1, 2, 3]))
+    path = tf.train.Checkpoint(net=net, optimizer=optimizer, functional=functional, lstm=lstm).save(str(tmp_path / "c"))
+    names = [k.replace("/.ATTRIBUTES/VARIABLE_VALUE", "") for k, _ in tf.train.list_variables(path)]
+    assert {"net/l1/_kernel", "net/l1/bias", "net/blocks/0/_kernel", "optimizer/_iterations", "optimizer/_learning_rate"} <= set(names)
+    assert {"functional/_functional/_operations/1/_kernel", "lstm/cell/kernel", "lstm/cell/recurrent_kernel"} <= set(names)
+    bias = tf.Variable(tf.ones([5]))
+    status = tf.train.Checkpoint(net=tf.train.Checkpoint(l1=tf.train.Checkpoint(bias=bias))).restore(path)
+    status.assert_existing_objects_matched()
+    assert bias.numpy().tolist() == [0] * 5
+
+
+def test_what_is_attached_after_restoring_gets_its_value(tmp_path):
+    save = tf.train.Checkpoint()
+    save.listed = [tf.Variable(1.0)]
+    save.listed.append(tf.Variable(2.0))
+    save.mapped = {"one": save.listed[0]}
+    save.mapped["two"] = save.listed[1]
+    path = save.save(str(tmp_path / "c"))
+    restore, two, later, alone = tf.train.Checkpoint(), tf.Variable(0.0), tf.Variable(0.0), tf.Variable(0.0)
+    restore.mapped = {"two": two}
+    restore.restore(path)
+    assert two.numpy() == 2.0
+    restore.listed = []
+    assert repr(restore.listed) == "ListWrapper([])"
+    restore.listed.append(later)
+    restore.mapped["one"] = alone
+    assert later.numpy() == 1.0 and alone.numpy() == 1.0
+
+
+def test_a_checkpoint_has_the_place_of_an_iterator(tmp_path):
+    iterator = iter(tf.data.Dataset.range(20).batch(2))
+    checkpoint = tf.train.Checkpoint(step=tf.Variable(1), iterator=iterator)
+    next(iterator), next(iterator)
+    path = checkpoint.save(str(tmp_path / "c"))
+    next(iterator)
+    checkpoint.restore(path)
+    assert next(iterator).numpy().tolist() == [4, 5]
+    other = iter(tf.data.Dataset.range(20).batch(2))
+    tf.train.Checkpoint(iterator=other).restore(path)
+    assert next(other).numpy().tolist() == [4, 5]
+
+
+def test_wav_files():
+    samples = np.array([[0.0, 1.0], [0.5, -1.0], [-0.25, 2.0]], np.float32)
+    wav = tf.audio.encode_wav(samples, 16000)
+    assert wav.numpy()[:4] == b"RIFF" and len(wav.numpy()) == 44 + 12
+    audio, rate = tf.audio.decode_wav(wav)
+    assert rate.numpy() == 16000 and rate.dtype == tf.int32
+    np.testing.assert_array_equal(audio, [[0.0, 32767 / 32768], [0.5, -1.0], [-0.25, 32767 / 32768]])
+    np.testing.assert_array_equal(tf.audio.decode_wav(wav, desired_channels=1, desired_samples=4).audio, [[0.0], [0.5], [-0.25], [0.0]])
+    with pytest.raises(errors.InvalidArgumentError, match="not a WAV file"):
+        tf.audio.decode_wav(b"no")
+    with pytest.raises(errors.InvalidArgumentError, match="cut off"):
+        tf.audio.decode_wav(wav.numpy()[:50])
+    with pytest.raises(errors.InvalidArgumentError, match="2-dimensional"):
+        tf.audio.encode_wav([1.0], 8000)

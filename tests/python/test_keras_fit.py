@@ -167,3 +167,126 @@ def test_shuffling_follows_the_seed():
     first, second = losses(model(), shuffle=True), losses(model(), shuffle=True)
     np.testing.assert_array_equal(first, second)
     assert losses(model(), shuffle=False) != first
+
+
+class Doubled(layers.Layer):
+    """Calls Python, and says the shape of what that gives."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls = []
+
+    def call(self, x):
+        def double(t):
+            self.calls.append(t.shape[0])
+            return t * 2.0
+
+        y = tf.py_function(double, [x], tf.float32)
+        y.set_shape(x.shape)
+        return y
+
+
+def test_a_layer_that_calls_python_is_compiled_and_learns():
+    def made(layer):
+        keras.utils.set_random_seed(0)
+        m = keras.Sequential([keras.Input((4,)), layers.Dense(3), layer, layers.Dense(1)])
+        m.compile("sgd", "mse")
+        return m
+
+    x = np.random.RandomState(0).rand(40, 4).astype("float32")
+    y = x.sum(1, keepdims=True)
+    layer = Doubled()
+    m = made(layer)
+    found = m.fit(x, y, batch_size=16, epochs=2, verbose=0, shuffle=False).history
+    assert list(layer.calls) == [16, 16, 8] * 2  # the way back uses what the call has recorded
+    assert [c.function.trace_count for c in m.train_function.step._compiled.values()] == [1]
+    wanted = made(layers.Lambda(lambda t: t * 2.0)).fit(x, y, batch_size=16, epochs=2, verbose=0, shuffle=False).history
+    np.testing.assert_allclose(found["loss"], wanted["loss"], rtol=1e-6)
+
+
+class Watched(keras.Model):
+    def __init__(self, shape=()):
+        super().__init__()
+        self.dense, self.seen, self.shape_of_loss = layers.Dense(1), [], shape
+
+    def call(self, x):
+        return self.dense(x)
+
+    def train_step(self, data):
+        x, y = data
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((self(x, training=True) - y) ** 2)
+        tf.print("loss is a number", tf.math.is_finite(loss))
+        tf.debugging.assert_less(loss, 1e4, message="the loss explodes")
+        same = tf.py_function(lambda t: (self.seen.append(float(t)), t)[1], [loss], tf.float32)
+        if self.shape_of_loss is not None:
+            same.set_shape(self.shape_of_loss)
+        gradients = tape.gradient(loss, self.trainable_variables)
+        self.optimizer.apply_gradients(zip(gradients, self.trainable_variables))
+        return {"same": same + 0.0}
+
+
+def test_a_train_step_that_prints_checks_and_calls_python_is_compiled(capfd):
+    x = np.ones([40, 4], "float32")
+    m = Watched()
+    m.compile("sgd")
+    history = m.fit(x, x[:, :1], batch_size=16, epochs=2, verbose=0).history
+    assert len(m.seen) == 6 and capfd.readouterr().err.count("loss is a number 1\n") == 6
+    np.testing.assert_allclose(history["same"], [m.seen[2], m.seen[5]], rtol=1e-6)
+    assert [c.function.trace_count for c in m.train_function.step._compiled.values()] == [1]
+    m.fit(tf.data.Dataset.from_tensor_slices((x, x[:, :1])).batch(16), verbose=0)
+    assert len(m.seen) == 9
+    with pytest.raises(tf.errors.InvalidArgumentError, match="the loss explodes"):
+        m.fit(x * 1e4, x[:, :1], batch_size=16, verbose=0)
+
+
+def test_a_step_that_cannot_be_compiled_runs_eagerly_and_says_so():
+    x = np.ones([40, 4], "float32")
+    m = Watched(shape=None)
+    m.compile("sgd")
+    with pytest.warns(UserWarning, match="train_step runs eagerly: the result of py_function has a shape that is not known.*test_keras_fit.py:"):
+        m.fit(x, x[:, :1], batch_size=16, verbose=0)
+    assert len(m.seen) == 3
+
+
+class PrintingModel(keras.Model):
+    def __init__(self, as_number):
+        super().__init__()
+        self.dense, self.as_number = layers.Dense(1), as_number
+
+    def call(self, x):
+        if self.as_number:  # the batch as a number: a trace for each size, made by the loop itself
+            x = tf.reshape(x, [int(x.shape[0]), 4])
+        tf.py_function(self.note, [x], [])
+        return self.dense(x)
+
+    def note(self, x):
+        self.last = x.shape[0]
+
+
+@pytest.mark.parametrize("as_number", [False, True])
+def test_models_that_call_python_are_collected(as_number):
+    m = PrintingModel(as_number)
+    m.compile("sgd", "mse")
+    x = np.ones([40, 4], "float32")
+    m.fit(x, x[:, :1], batch_size=16, verbose=0)
+    assert m.last == 8
+    gone = weakref.ref(m)
+    del m
+    keras.utils.clear_session(free_memory=False)
+    gc.collect()
+    gc.collect()
+    assert gone() is None
+
+
+def test_predicting_with_strings_runs_eagerly():
+    class Text(keras.Model):
+        def call(self, x):
+            return tf.strings.to_number(tf.strings.as_string(x))
+
+    model = Text()
+    model.jit_compile = False
+    x = np.array([[1, 2, 3], [4, 5, 6]])
+    with pytest.warns(UserWarning, match="predict_step runs eagerly: .*test_keras_fit.py:"):
+        found = model.predict(x, verbose=0)
+    np.testing.assert_array_equal(found, x)

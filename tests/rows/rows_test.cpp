@@ -29,6 +29,29 @@ TEST_P(Row, GeneratedCodeAgreesWithInterpreter) {
   });
 }
 
+// Every other device that computes and whose memory is not the host's: `late` always, GPUs where there are any. What one leaves to the CPU
+// is a planned step with planned copies.
+TEST_P(Row, DevicesWithMemoryOfTheirOwnAgreeWithInterpreter) {
+  for (const std::string& name : device::names()) {
+    if (name != "late" && !name.starts_with("gpu:0") && !name.starts_with("opencl:")) continue;
+    engine::Engine& other = engine_on(name);
+    for_each_sample(op(),
+                    [&](const ir::Sample& s, const std::vector<DType>& types, const std::vector<Literal>& in, const std::string& what) {
+                      // One type a sample, for drivers take their time to compile; the others meet the device in the kernels of its own
+                      // suite.
+                      const auto all = ir::sample_types(op(), s);
+                      const auto single = std::ranges::find_if(all, [](const auto& t) { return !t.empty() && t[0] == DType::F32; });
+                      if (types != (single == all.end() ? all.front() : *single)) return;
+                      const std::vector<Literal> got = run_eager(other, op(), s.attrs, in);
+                      expect_close(got, run_eager(engine_on("ref"), op(), s.attrs, in), op(), cat(name, ": ", what));
+                      // Random numbers are the same ones on each device, down to the last bit where no function of a driver takes part.
+                      static constexpr std::string_view kSameBits[] = {"random_bits", "random_unit", "random_uniform", "random_int"};
+                      if (std::ranges::find(kSameBits, op().name) != std::end(kSameBits))
+                        expect_same_bits(got, run_eager(engine_on("cpu"), op(), s.attrs, in), cat(name, ": ", what));
+                    });
+  }
+}
+
 TEST_P(Row, EagerIsCompiledBitForBit) {
   for_each_sample(op(), [&](const ir::Sample& s, const std::vector<DType>&, const std::vector<Literal>& in, const std::string& what) {
     // Beside another use of its operands, so that it is not the one-node graph again.

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -18,19 +20,28 @@ namespace tandem::testing {
 
 inline engine::Engine& engine_on(std::string_view device) {
   static engine::Engine cpu(device::get("cpu")), ref(device::get("ref"));
-  return device == "ref" ? ref : cpu;
+  if (device == "ref") return ref;
+  if (device == "cpu") return cpu;
+  static std::map<std::string, std::unique_ptr<engine::Engine>, std::less<>> others;
+  auto& made = others[std::string(device)];
+  if (!made) made = std::make_unique<engine::Engine>(device::get(device));
+  return *made;
 }
 
 inline engine::TensorRef upload(engine::Engine& e, const ir::Literal& l) {
   engine::TensorRef t;
   t.buffer = e.device().allocate(l.bytes->size());
-  if (!l.bytes->empty()) std::memcpy(t.buffer->data(), l.bytes->data(), l.bytes->size());
+  e.device().stream(device::StreamKind::Compute).upload(t.buffer->data(), l.bytes->data(), l.bytes->size());
   t.layout = codegen::Operand::dense(l.dtype, l.shape);
   return t;
 }
 inline ir::Literal download(const engine::TensorRef& t) {
   EXPECT_TRUE(t.layout.is_dense());
-  return ir::Literal::of(t.layout.dtype, t.layout.shape, t.data());
+  device::Stream& stream = t.buffer->device().stream(device::StreamKind::Compute);
+  std::vector<std::byte> host(byte_size(t.layout.shape, t.layout.dtype));
+  stream.download(host.data(), t.data(), host.size());
+  stream.synchronize();
+  return ir::Literal::of(t.layout.dtype, t.layout.shape, host.data());
 }
 inline std::vector<const engine::TensorRef*> addresses(const std::vector<engine::TensorRef>& t) {
   std::vector<const engine::TensorRef*> p;

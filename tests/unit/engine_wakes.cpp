@@ -67,7 +67,7 @@ Engine& engine_of_three_threads() {
     setenv("TANDEM_THREADS", "3", 1);
     device::Device* device = nullptr;
     for (const device::Factory& f : device::factories())
-      if (f.name == std::string("cpu")) device = f.make().release();
+      if (f.folder == "cpu") device = f.enumerate().at(0).make().release();
     unsetenv("TANDEM_THREADS");
     return new Engine(*device);
   }();

@@ -71,7 +71,8 @@ TEST(CustomGradient, SecondDerivativesGoThroughWhatBackwardUses) {
 
 TEST(CustomGradient, SeveralInputsAndOutputsAndSomeWithoutGradients) {
   auto f = custom_gradient([](Tensor x, Tensor y) {
-    return std::pair(std::tuple(x * y, x + y, x - y), [=](Tensor a, Tensor b, Tensor c) { return std::tuple(a * y + b + c * 0, Tensor()); });
+    return std::pair(std::tuple(x * y, x + y, x - y),
+                     [=](Tensor a, Tensor b, Tensor c) { return std::tuple(a * y + b + c * 0, Tensor()); });
   });
   const auto body = [&](Tensor x) {
     const auto [a, b, unused] = f(x, x * 10);
@@ -113,9 +114,9 @@ TEST(CustomGradient, SourcesOnTheWayAndUsesOnBothSides) {
   const Tensor x = Tensor::scalar(3.f);
   Tape tape({.persistent = true});
   tape.watch(x);
-  const Tensor a = x * x;   // before
-  const Tensor b = f(a);    // 7 instead of 2
-  const Tensor c = b * a;   // uses what is before and behind
+  const Tensor a = x * x;  // before
+  const Tensor b = f(a);   // 7 instead of 2
+  const Tensor c = b * a;  // uses what is before and behind
   const Tensor d = f(c) + a;
   const std::vector<Tensor> found = tape.gradients(d, {x, a, b, c, d});
   // dc = 7, db = 7 a = 63, da = 7 b + 7 db + 1 = 126 + 441 + 1, dx = 2 x da
@@ -217,7 +218,7 @@ template <class Wrap> Planned planned(Wrap wrap, bool in_loop) {
   const auto bound = active_engine().compile(graph)->bind(std::array{concrete_ref(x), concrete_ref(w)});
   std::vector<engine::TensorRef> out;
   bound->run(std::array{concrete_ref(x), concrete_ref(w)}, out);
-  return {bound->plan().arena_bytes, floats(concrete(out[0]))};
+  return {bound->plan().arena_bytes(), floats(concrete(out[0]))};
 }
 
 TEST(Remat, NeedsLessMemory) {

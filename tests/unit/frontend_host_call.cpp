@@ -99,6 +99,30 @@ TEST(HostCall, IsMadeOnceUnderATapeAndNoGradientFlowsThrough) {
   EXPECT_EQ(log, (Log{2, 3}));
 }
 
+// Outside of a tape a custom gradient is a row with two graphs, and the calls of both are made where they belong.
+TEST(HostCall, InsideACustomGradient) {
+  Log forward, backward;
+  const auto doubled = [&](const Tensor& t) {
+    return flat::custom_gradient(
+        [&](const std::vector<Tensor>& in) {
+          note(forward, in[0]);
+          return flat::Differentiable{{in[0] * 2}, [&](const std::vector<Tensor>& g, const std::vector<Variable>&) {
+                                        return std::vector<Tensor>{noted(backward, g[0] * 3)};
+                                      }};
+        },
+        {t}, std::source_location::current())[0];
+  };
+  Function f([&](Tensor x) { return doubled(doubled(x)); });
+  expect_near(f(Tensor::scalar(1.f)), {4});
+  EXPECT_EQ(forward, (Log{1, 2}));
+  EXPECT_EQ(backward, Log());
+  const Tensor x = Tensor::scalar(1.f);
+  Tape tape;
+  tape.watch(x);
+  expect_near(tape.gradient(f(x), x), {9});
+  EXPECT_EQ(backward, (Log{3, 9}));
+}
+
 TEST(HostCall, KeepsItsFunctionAsLongAsItIsNeeded) {
   auto held = std::make_shared<int>(1);
   const std::weak_ptr<int> seen = held;

@@ -99,6 +99,12 @@ TEST(Losses, OfSequencesLeadDown) {
   descends(losses::Circle({.gamma = 4}), Tensor::of({0, 1, 0, 1, 2}), tandem::sin(Tensor::arange(15.f)).reshape({5, 3}), 0.2, 0.898456);
 }
 
+// A 0 between labels stands for no class; what Keras gives for it was taken from Keras.
+TEST(Losses, CtcWithAZeroBetweenLabels) {
+  const Tensor logits = (Tensor::arange(24.f).reshape({2, 4, 3}) - 12) / 100;
+  EXPECT_NEAR(losses::CTC()(Tensor::of({{1, 2, 1, 0}, {1, 2, 0, 2}}), logits).item<float>(), 2.448645, 1e-5);
+}
+
 // A masked value counts as if it were not there.
 TEST(Losses, Masks) {
   const Tensor y = Tensor::of({{0.f}, {0.f}, {0.f}}), p = Tensor::of({{1.f}, {2.f}, {5.f}});

@@ -164,7 +164,7 @@ TEST(KeptAttention, MemoryDoesNotGrowWithTheSquareOfTheLength) {
   const Graph g = with_gradients(operands(Dim(1), length, length, heads, heads, depth, true));
   const auto arena = [&](engine::Engine& e) {
     const Graph& graph = e.compile(g)->graph();
-    return plan::make_plan({graph, device::get("cpu"), {}, {}}).arena_bytes;
+    return engine::planned({graph}, testing::engine_on("cpu").devices()).plan.arena_bytes();
   };
   const size_t scores = sizeof(float) * heads * length * length, operand = sizeof(float) * heads * length * depth;
   EXPECT_LT(arena(testing::engine_on("cpu")), 3 * operand);

@@ -60,7 +60,7 @@ TEST(Keep, InsideAnotherDecompositionAndInsideLoops) {
 TEST(Keep, ADeviceWithoutAKernelForWhatItWasToKeepSaysSo) {
   engine::Engine& cpu = testing::engine_on("cpu");
   const Graph kept = run_pipeline(table(), two_softmaxes(DType::F32, -1), keeps_last_axis);
-  engine::Executable x(kept, cpu.memory(), {});
+  engine::Executable x(kept, cpu.devices(), {});
   const Literal in = special_values({DType::F32, {3, 4}}, 1);
   try {
     testing::run_graph(x, cpu, {in});

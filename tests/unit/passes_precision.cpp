@@ -190,7 +190,8 @@ TEST(Precision, TheArenaShrinks) {
   outputs.push_back(loss);
   const Graph g = b.finish(std::move(outputs));
   const auto arena = [&](Precision p) {
-    return plan::make_plan({run_pipeline(table(), g, {}, p), testing::engine_on("ref").device(), {}, {}}).arena_bytes;
+    const Graph mixed = run_pipeline(table(), g, {}, p);
+    return engine::planned({mixed}, testing::engine_on("ref").devices()).plan.arena_bytes();
   };
   const size_t whole = arena(Precision::Float32);
   EXPECT_GT(whole, 8u * rows * width * sizeof(float));

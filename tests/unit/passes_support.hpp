@@ -80,7 +80,7 @@ class Without {
 // The graph's results on a device, with no pass but those already made.
 inline std::vector<Literal> results(const Graph& g, std::string_view device, const std::vector<Literal>& in) {
   engine::Engine& e = testing::engine_on(device);
-  engine::Executable x(g, e.memory(), {});
+  engine::Executable x(g, e.devices(), {});
   return testing::run_graph(x, e, in);
 }
 

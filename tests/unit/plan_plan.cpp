@@ -12,7 +12,16 @@
 namespace tandem::plan {
 namespace {
 
-device::Device& ref() { return device::get("ref"); }
+// What the planner would be told of the reference's kernels.
+Plan planned(Request request) {
+  Tables tables;
+  Units units = lower(request, tables);
+  std::vector<KernelFacts> facts;
+  for (const Tables::Entry& e : tables.kernels)
+    facts.push_back({.scratch_bytes = e.kernel.partial_bytes(), .in_place = e.kernel.replaceable, .name = "interpreted"});
+  const DeviceFacts host;
+  return make_plan(std::move(units), std::move(tables), facts, {&host, 1});
+}
 constexpr size_t kRow = 64 * sizeof(float);
 
 ir::Value input(ir::Builder& b, Dims dims = {64}) { return b.input({DType::F32, std::move(dims)}); }
@@ -26,9 +35,9 @@ ir::Graph chain(int n) {
 }
 
 TEST(Plan, AChainNeedsOnePlace) {
-  const Plan p = make_plan({chain(10), ref(), {}, {}});
+  const Plan p = planned({chain(10)});
   EXPECT_EQ(p.steps.size(), 10u);
-  EXPECT_EQ(p.arena_bytes, kRow);  // each result takes its operand's place; the last one goes to the output
+  EXPECT_EQ(p.arena_bytes(), kRow);  // each result takes its operand's place; the last one goes to the output
   verify(p);
 }
 
@@ -37,8 +46,8 @@ TEST(Plan, ValuesThatLiveTogetherLieApart) {
   const ir::Value x = input(b);
   const ir::Value a = b.op("sin", {x}), c = b.op("cos", {x}), d = b.op("tanh", {x});
   const ir::Graph g = b.finish({b.op("add", {b.op("multiply", {a, c}), d})});
-  const Plan p = make_plan({g, ref(), {}, {}});
-  EXPECT_EQ(p.arena_bytes, 2 * kRow);  // the product frees a place before the third is made
+  const Plan p = planned({g});
+  EXPECT_EQ(p.arena_bytes(), 2 * kRow);  // the product frees a place before the third is made
   verify(p);
 }
 
@@ -47,8 +56,8 @@ TEST(Plan, AnOperandThatIsReadAgainIsNotOverwritten) {
   const ir::Value x = input(b);
   const ir::Value a = b.op("sin", {x}), c = b.op("negative", {a});
   const ir::Graph g = b.finish({b.op("add", {a, c})});
-  const Plan p = make_plan({g, ref(), {}, {}});
-  EXPECT_FALSE(p.steps[1].reads[0].overlaps(p.steps[1].writes[0]));
+  const Plan p = planned({g});
+  EXPECT_FALSE(p.steps[1].reads()[0].slot.overlaps(p.steps[1].writes()[0].slot));
   verify(p);
 }
 
@@ -56,15 +65,15 @@ TEST(Plan, ABroadcastOperandIsNotOverwritten) {
   ir::Builder b(ops::table());
   const ir::Value row = b.op("sin", {input(b, {1, 8})}), column = b.op("sin", {input(b, {8, 1})});
   const ir::Graph g = b.finish({b.op("negative", {b.op("add", {row, column})})});
-  const Plan p = make_plan({g, ref(), {}, {}});
-  for (const Slot& r : p.steps[2].reads) EXPECT_FALSE(r.overlaps(p.steps[2].writes[0]));
+  const Plan p = planned({g});
+  for (const Effect& r : p.steps[2].reads()) EXPECT_FALSE(r.slot.overlaps(p.steps[2].writes()[0].slot));
   verify(p);
 }
 
 TEST(Plan, ViewsTakeNoStepAndNoBytes) {
   ir::Builder b(ops::table());
   const ir::Value v = b.op("reshape", {input(b)}, {{"shape", Dims{8, 8}}});
-  const Plan p = make_plan({b.finish({v}), ref(), {}, {}});
+  const Plan p = planned({b.finish({v})});
   EXPECT_TRUE(p.steps.empty());
   EXPECT_EQ(p.aliases[0].input, 0);
   verify(p);
@@ -73,7 +82,7 @@ TEST(Plan, ViewsTakeNoStepAndNoBytes) {
 TEST(Plan, ResultsThatShareBytesAreCopied) {
   ir::Builder b(ops::table());
   const ir::Value v = b.op("sin", {input(b)});
-  const Plan p = make_plan({b.finish({v, v, b.op("reshape", {v}, {{"shape", Dims{8, 8}}})}), ref(), {}, {}});
+  const Plan p = planned({b.finish({v, v, b.op("reshape", {v}, {{"shape", Dims{8, 8}}})})});
   EXPECT_EQ(p.steps.size(), 3u);
   verify(p);
 }
@@ -81,18 +90,18 @@ TEST(Plan, ResultsThatShareBytesAreCopied) {
 TEST(Plan, SubPlansWriteEveryOutput) {
   ir::Builder b(ops::table());
   const ir::Value x = input(b);
-  const Plan p = make_plan({b.finish({x}), ref(), {}, {}, {}, /*outputs_own_memory=*/true});
+  const Plan p = planned({b.finish({x}), {}, {}, {}, /*outputs_own_memory=*/true});
   ASSERT_EQ(p.steps.size(), 1u);
-  EXPECT_EQ(p.steps[0].kind, Step::Kind::Copy);
+  EXPECT_EQ(p.steps[0].kind, Kind::Copy);
   verify(p);
 }
 
 TEST(Plan, AnUpdateHappensInPlaceOfItsVariable) {
   ir::Builder b(ops::table());
   const ir::Value v = input(b), g = input(b);
-  const Plan p = make_plan({b.finish({b.op("subtract", {v, g})}), ref(), {}, {}, {0}});
+  const Plan p = planned({b.finish({b.op("subtract", {v, g})}), {}, {}, {0}});
   EXPECT_EQ(p.donated[0], 0);
-  EXPECT_EQ(p.steps[0].writes[0].base, Slot::Base::Input);
+  EXPECT_EQ(p.steps[0].writes()[0].slot.base, Slot::Base::Input);
   verify(p);
 }
 
@@ -102,10 +111,10 @@ TEST(Plan, AFusedUpdateOverwritesAllItsState) {
   const ir::Value w = input(b), m = input(b), g = input(b);
   const ir::Value next_m = b.op("add", {m, g}), next_w = b.op("subtract", {w, next_m});
   const ir::Graph graph = passes::fuse(ops::table(), b.finish({next_w, next_m}));
-  const Plan p = make_plan({graph, ref(), {}, {}, {0, 1}});
+  const Plan p = planned({graph, {}, {}, {0, 1}});
   ASSERT_EQ(p.steps.size(), 1u);
   EXPECT_EQ(p.donated, (std::vector<int32_t>{0, 1}));
-  EXPECT_EQ(p.arena_bytes, 0u);
+  EXPECT_EQ(p.arena_bytes(), 0u);
   verify(p);
 }
 
@@ -113,9 +122,9 @@ TEST(Plan, ReadersOfStateRunBeforeItIsOverwritten) {
   ir::Builder b(ops::table());
   const ir::Value v = input(b), g = input(b);
   const ir::Value next = b.op("subtract", {v, g}), reader = b.op("sin", {v});  // traced in the other order
-  const Plan p = make_plan({b.finish({next, reader}), ref(), {}, {}, {0, -1}});
+  const Plan p = planned({b.finish({next, reader}), {}, {}, {0, -1}});
   EXPECT_EQ(p.donated[0], 0);
-  EXPECT_EQ(p.steps[0].writes[0].base, Slot::Base::Output);
+  EXPECT_EQ(p.steps[0].writes()[0].slot.base, Slot::Base::Output);
   verify(p);
 }
 
@@ -124,7 +133,7 @@ TEST(Plan, ReadersThroughMovementRunBeforeStateIsOverwritten) {
   ir::Builder b(ops::table());
   const ir::Value v = input(b, {4, 4}), g = input(b, {4, 4});
   const ir::Value turned = b.op("transpose", {v}), next = b.op("subtract", {v, g}), reader = b.op("matmul", {g, turned});
-  const Plan p = make_plan({b.finish({next, reader}), ref(), {}, {}, {0, -1}});
+  const Plan p = planned({b.finish({next, reader}), {}, {}, {0, -1}});
   EXPECT_EQ(p.donated[0], 0);
   EXPECT_EQ(p.steps.size(), 2u);
   verify(p);
@@ -134,7 +143,7 @@ TEST(Plan, ReadersThroughMovementRunBeforeStateIsOverwritten) {
 TEST(Plan, StateThatChangesPlacesIsNotOverwrittenBlindly) {
   ir::Builder b(ops::table());
   const ir::Value x = input(b), y = input(b);
-  const Plan p = make_plan({b.finish({b.op("sin", {y}), b.op("cos", {x})}), ref(), {}, {}, {0, 1}});
+  const Plan p = planned({b.finish({b.op("sin", {y}), b.op("cos", {x})}), {}, {}, {0, 1}});
   EXPECT_LE((p.donated[0] >= 0) + (p.donated[1] >= 0), 1);
   verify(p);
 }
@@ -143,9 +152,9 @@ TEST(Plan, MovementIsAWayToWalk) {
   ir::Builder b(ops::table());
   const ir::Value x = input(b, {4, 16}), y = input(b, {4, 8});
   const ir::Value part = b.op("slice", {x}, {{"start", ir::Ints{0, 8}}, {"limit", ir::Ints{4, 16}}, {"step", ir::Ints{1, 1}}});
-  const Plan p = make_plan({b.finish({b.op("matmul", {b.op("transpose", {part}), y})}), ref(), {}, {}});
+  const Plan p = planned({b.finish({b.op("matmul", {b.op("transpose", {part}), y})})});
   ASSERT_EQ(p.steps.size(), 1u);
-  EXPECT_EQ(p.steps[0].reads[0].shift, 8 * sizeof(float));
+  EXPECT_EQ(p.steps[0].reads()[0].slot.shift, 8 * sizeof(float));
   verify(p);
 }
 
@@ -155,8 +164,8 @@ TEST(Plan, WhatFreesMemoryRunsAsSoonAsItCan) {
   std::vector<ir::Value> big, sums;
   for (int i = 0; i < 4; ++i) big.push_back(b.op("multiply", {x, b.scalar(DType::F32, i + 2)}));
   for (ir::Value v : big) sums.push_back(b.op("sum", {v}, {{"axis", ir::Ints{0}}}));
-  const Plan p = make_plan({b.finish(sums), ref(), {}, {}});
-  EXPECT_LT(p.arena_bytes, 2 * 64 * 64 * sizeof(float));  // one product at a time
+  const Plan p = planned({b.finish(sums)});
+  EXPECT_LT(p.arena_bytes(), 2 * 64 * 64 * sizeof(float));  // one product at a time
   verify(p);
 }
 
@@ -169,9 +178,9 @@ TEST(Plan, UpdatesDoNotWaitForAScalarThatIsTracedLate) {
   for (int i = 0; i < 4; ++i) gradients.push_back(b.op("multiply", {x, b.scalar(DType::F32, i + 2)}));
   const ir::Value root = b.op("sqrt", {rate});
   for (size_t i = 0; i < 4; ++i) updates.push_back(b.op("subtract", {weights[i], b.op("multiply", {gradients[i], root})}));
-  const Plan p = make_plan({b.finish(updates), ref(), {}, {}, {2, 3, 4, 5}});
+  const Plan p = planned({b.finish(updates), {}, {}, {2, 3, 4, 5}});
   EXPECT_EQ(p.donated, (std::vector<int32_t>{2, 3, 4, 5}));
-  EXPECT_LT(p.arena_bytes, 2 * 64 * 64 * sizeof(float));  // one gradient at a time
+  EXPECT_LT(p.arena_bytes(), 2 * 64 * 64 * sizeof(float));  // one gradient at a time
   verify(p);
 }
 
@@ -186,9 +195,9 @@ TEST(Plan, AnUpdateInAnotherShapeIsOneInPlace) {
     const ir::Value flat = b.op("reshape", {weights[i]}, {{"shape", Dims{64, 64}}});
     updates.push_back(b.op("reshape", {b.op("subtract", {flat, gradients[i]})}, {{"shape", Dims{64, 8, 8}}}));
   }
-  const Plan p = make_plan({b.finish(updates), ref(), {}, {}, {1, 2, 3, 4}});
+  const Plan p = planned({b.finish(updates), {}, {}, {1, 2, 3, 4}});
   EXPECT_EQ(p.donated, (std::vector<int32_t>{1, 2, 3, 4}));
-  EXPECT_LT(p.arena_bytes, 2 * 64 * 64 * sizeof(float));  // one gradient at a time
+  EXPECT_LT(p.arena_bytes(), 2 * 64 * 64 * sizeof(float));  // one gradient at a time
   verify(p);
 }
 
@@ -196,7 +205,7 @@ TEST(Plan, AVariableReadAfterItsUpdateIsNotOverwritten) {
   ir::Builder b(ops::table());
   const ir::Value v = input(b), g = input(b);
   const ir::Value next = b.op("subtract", {v, g});
-  const Plan p = make_plan({b.finish({next, b.op("add", {v, next})}), ref(), {}, {}, {0, -1}});
+  const Plan p = planned({b.finish({next, b.op("add", {v, next})}), {}, {}, {0, -1}});
   EXPECT_EQ(p.donated[0], -1);
   verify(p);
 }
@@ -204,7 +213,7 @@ TEST(Plan, AVariableReadAfterItsUpdateIsNotOverwritten) {
 TEST(Plan, AVariableThatIsAlsoAResultIsNotOverwritten) {
   ir::Builder b(ops::table());
   const ir::Value v = input(b), g = input(b);
-  const Plan p = make_plan({b.finish({b.op("subtract", {v, g}), v}), ref(), {}, {}, {0, -1}});
+  const Plan p = planned({b.finish({b.op("subtract", {v, g}), v}), {}, {}, {0, -1}});
   EXPECT_EQ(p.donated[0], -1);
   EXPECT_EQ(p.aliases[1].input, 0);
   verify(p);
@@ -214,8 +223,8 @@ TEST(Plan, SymbolsAreBound) {
   ir::Builder b(ops::table());
   const ir::Value x = input(b, {Dim::symbol("b"), 4});
   const ir::Graph g = b.finish({b.op("negative", {b.op("sin", {x})})});
-  EXPECT_EQ(make_plan({g, ref(), {{"b", 16}}, {}}).arena_bytes, 16 * 4 * sizeof(float));
-  EXPECT_EQ(make_plan({g, ref(), {{"b", 32}}, {}}).arena_bytes, 32 * 4 * sizeof(float));
+  EXPECT_EQ(planned({g, {{"b", 16}}}).arena_bytes(), 16 * 4 * sizeof(float));
+  EXPECT_EQ(planned({g, {{"b", 32}}}).arena_bytes(), 32 * 4 * sizeof(float));
 }
 
 // ---- the verifier must find what a planner could do wrong ----
@@ -226,7 +235,7 @@ class Broken : public ::testing::Test {
     ir::Builder b(ops::table());
     const ir::Value x = input(b), y = input(b);
     const ir::Value a = b.op("sin", {x}), c = b.op("cos", {y});
-    plan_ = make_plan({b.finish({b.op("add", {b.op("multiply", {a, c}), a})}), ref(), {}, {}});
+    plan_ = planned({b.finish({b.op("add", {b.op("multiply", {a, c}), a})})});
     verify(plan_);
   }
   void expect(const char* invariant, const std::function<void(Plan&)>& damage) {
@@ -239,11 +248,13 @@ class Broken : public ::testing::Test {
       EXPECT_NE(std::string(e.what()).find(invariant), std::string::npos) << e.what();
     }
   }
+  // Where a step writes its first result.
+  static Slot& written(Plan& p, size_t step) { return p.steps[step].effects[p.steps[step].reads().size()].slot; }
   Plan plan_;
 };
 
 TEST_F(Broken, TwoLiveValuesInOnePlace) {
-  expect("I13", [](Plan& p) { p.steps[1].writes[0].offset = p.steps[0].writes[0].offset; });
+  expect("I13", [](Plan& p) { written(p, 1).offset = written(p, 0).offset; });
 }
 TEST_F(Broken, ReadBeforeWritten) {
   expect("I13", [](Plan& p) { std::swap(p.steps[1], p.steps[2]); });
@@ -256,34 +267,34 @@ TEST_F(Broken, NobodyWritesTheOutput) {
 }
 TEST_F(Broken, WriteOverAnOperandThatIsNotElementwise) {
   expect("I15", [](Plan& p) {
-    p.steps[2].in_place.clear();
-    p.steps[2].writes[0].offset = p.steps[2].reads[0].offset;
+    for (Effect& e : p.steps[2].effects) e.in_place = false;
+    written(p, 2).offset = p.steps[2].reads()[0].slot.offset;
   });
 }
 TEST_F(Broken, PartialOverlap) {
   expect("I15", [](Plan& p) {
-    p.steps[2].writes[0].offset = p.steps[2].reads[1].offset + 64;
-    p.arena_bytes += 64;
+    written(p, 2).offset = p.steps[2].reads()[1].slot.offset + 64;
+    p.arenas[0].bytes += 64;
   });
 }
 TEST_F(Broken, OutsideTheArena) {
-  expect("I18", [](Plan& p) { p.arena_bytes = kRow; });
+  expect("I18", [](Plan& p) { p.arenas[0].bytes = kRow; });
 }
 TEST_F(Broken, NotAligned) {
   expect("I18", [](Plan& p) {
-    p.arena_bytes += 64;
-    p.steps[0].writes[0].offset += 4;
+    p.arenas[0].bytes += 64;
+    written(p, 0).offset += 4;
   });
 }
 TEST_F(Broken, AnInputThatWasNotGivenAway) {
   expect("I16", [](Plan& p) {
-    p.steps[0].writes[0].base = Slot::Base::Input;
-    p.steps[0].writes[0].index = 1;
-    p.steps[0].writes[0].offset = 0;
+    written(p, 0).base = Slot::Base::Input;
+    written(p, 0).index = 1;
+    written(p, 0).offset = 0;
   });
 }
 TEST_F(Broken, ScratchOverAValue) {
-  expect("I15", [](Plan& p) { p.steps[2].scratch = p.steps[0].writes[0]; });
+  expect("I15", [](Plan& p) { p.steps[2].effects.push_back({Effect::Kind::Scratch, written(p, 0)}); });
 }
 
 // Random graphs of ops with all kinds of lifetimes: whatever the planner does, the verifier must agree.
@@ -301,7 +312,7 @@ TEST(Plan, RandomGraphs) {
         default: values.push_back(b.op("add", {pick(), b.op("sum", {pick()}, {{"axis", ir::Ints{0}}, {"keepdims", true}})})); break;
       }
     const ir::Graph g = b.finish({pick(), pick(), pick()});
-    verify(make_plan({g, ref(), {}, {}, {0, 1, 2}}));
+    verify(planned({g, {}, {}, {0, 1, 2}}));
   }
 }
 

@@ -179,8 +179,8 @@ class AttentionBackward final : public CpuProgram {
                     .length = call_.value_depth,
                     .c = by_scores,
                     .c_step = kScoreStep});
-      const ScorePanel p =
-          seen_.panel(args.pointers, t.b, t.h, t.first + j, columns, source, sources, tiles_, weights, kScoreStep, scratch + seen_at_);
+      const ScorePanel p = seen_.panel(args.pointers.data(), t.b, t.h, t.first + j, columns, source, sources, tiles_, weights, kScoreStep,
+                                       scratch + seen_at_);
       tiles_.vectors.weights(p, t.peak + j, t.factor + j, t.mean + j, by_scores, by_logits);
       if (by_logits) write_by_logits(args, t, j, columns, source, sources, by_logits);
       tiles_.cover(Rows::Together, columns, call_.depth,

@@ -105,7 +105,7 @@ class AttentionForward final : public CpuProgram {
                   .c = scores,
                   .c_step = width_});
     const ScorePanel p =
-        seen_.panel(args.pointers, at.b, at.h, at.target, targets, source, sources, tiles_, scores, width_, scratch + seen_at_);
+        seen_.panel(args.pointers.data(), at.b, at.h, at.target, targets, source, sources, tiles_, scores, width_, scratch + seen_at_);
     tiles_.vectors.softmax(p, sums.peak + j, sums.total + j, factor);
     if (source > 0) tiles_.vectors.scale_rows(sum, call_.value_depth, targets, call_.value_depth, factor, sum, call_.value_depth);
     tiles_.cover(Rows::Together, targets, call_.value_depth,

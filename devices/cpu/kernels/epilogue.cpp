@@ -53,9 +53,9 @@ void Epilogue::run(const device::LaunchArgs& args, const void* block, int64_t ro
     many.resize(inputs_ + 1 + outputs_);
     pointers = many.data();
   }
-  std::copy(args.pointers, args.pointers + inputs_, pointers);
+  std::ranges::copy(args.pointers.first(inputs_), pointers);
   pointers[inputs_] = reinterpret_cast<void*>(start);
-  std::copy(args.pointers + inputs_, args.pointers + inputs_ + outputs_, pointers + inputs_ + 1);
+  std::ranges::copy(args.pointers.subspan(inputs_, outputs_), pointers + inputs_ + 1);
   const int64_t* params = stage_.params.data();
   if (line_ == 0) return stage_.function(pointers, params, row0, row1, column0, column1);
   for (int64_t line = row0 / line_; line * line_ < row1; ++line) {

@@ -4,14 +4,18 @@
 #include <optional>
 
 #include "base/text.hpp"
+#include "codegen/product.hpp"
 #include "cpu_program.hpp"
 #include "epilogue.hpp"
 #include "openblas.hpp"
-#include "product.hpp"
 #include "scratch.hpp"
 
 namespace tandem::cpu {
 namespace {
+
+using codegen::Matrix;
+using codegen::Product;
+using codegen::take_apart;
 
 // cblas.h's numbers.
 enum Order : int { kRowMajor = 101 };

@@ -11,16 +11,20 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "codegen/product.hpp"
 #include "cpu_program.hpp"
 #include "epilogue.hpp"
 #include "half_pack.hpp"
 #include "partial_sums.hpp"
-#include "product.hpp"
 #include "scratch.hpp"
 #include "tile_table.hpp"
 
 namespace tandem::cpu {
 namespace {
+
+using codegen::Product;
+using codegen::swap_sides;
+using codegen::take_apart;
 
 constexpr double kTinyWork = 4096;       // multiplications below which generated code is as good
 constexpr double kChunkWork = 400e3;     // multiplications a chunk should have at the least: about 10 us

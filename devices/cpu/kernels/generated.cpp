@@ -7,6 +7,7 @@
 #include <system_error>
 #include <thread>
 
+#include "base/fork.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "generated.hpp"
@@ -113,7 +114,7 @@ class Generated final : public CpuProgram {
   size_t scratch_bytes() const override { return scratch_; }
 
   void run(const device::LaunchArgs& args, ThreadPool& pool) const override {
-    if (stages_.size() == 1) return run_stage(stages_[0], args.pointers, pool);
+    if (stages_.size() == 1) return run_stage(stages_[0], args.pointers.data(), pool);
     // The first stage writes partial results; the second has them behind the inputs, and then the outputs.
     constexpr size_t kFew = 48;  // fusion stays far below
     void* few[kFew];
@@ -121,10 +122,10 @@ class Generated final : public CpuProgram {
     const size_t partials = partial_offsets_.size(), count = inputs_ + partials + outputs_;
     if (count > kFew) many.resize(count);
     void** pointers = count > kFew ? many.data() : few;
-    std::copy_n(args.pointers, inputs_, pointers);
+    std::ranges::copy(args.pointers.first(inputs_), pointers);
     for (size_t i = 0; i < partials; ++i) pointers[inputs_ + i] = static_cast<char*>(args.scratch) + partial_offsets_[i];
     run_stage(stages_[0], pointers, pool);
-    std::copy_n(args.pointers + inputs_, outputs_, pointers + inputs_ + partials);
+    std::ranges::copy(args.pointers.subspan(inputs_, outputs_), pointers + inputs_ + partials);
     run_stage(stages_[1], pointers, pool);
   }
 
@@ -141,6 +142,7 @@ class Generated final : public CpuProgram {
 void prepare_generator(const Target& target) try {
   std::thread([target] {
     try {
+      const Working working(Working::Thread::Own);
       const codegen::Operand x = codegen::Operand::dense(DType::F32, {1 << 10});
       const ir::Loops copy{.extents = {x.shape[0]}, .results = {ir::load(0, x.dtype, {ir::axis(0)})}};
       const codegen::LoopKernel loops = codegen::canonical(copy, {}, {&x, 1}, {&x.dtype, 1});

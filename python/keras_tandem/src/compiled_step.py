@@ -1,8 +1,11 @@
 """A step of training, evaluation or prediction, compiled once for each kind of batch."""
+import warnings
+
 from keras.src import tree
 
 from keras_tandem.src.ops.core import Tensor, convert_to_tensor
 from tandem import _core
+from tandem._trace import CallShapes, begun_again, is_about_missing_values, why
 
 
 class _Place:
@@ -33,18 +36,40 @@ class CompiledFor:
     def __init__(self, step, types, pack):
         self._step, self._pack = step, pack
         self.structure = None  # of what the step gives
+        self.why_eager = None  # the step needs numbers while it is traced
+        self._shapes, self._learns_first = CallShapes(), False
         self.specs = batch_types(types)
         self.function = _core.Function(self._body, step.name, self.specs)
         if self.specs is None:
             return
         try:
-            self.function.prepare()
+            begun_again(self.function.prepare)
         except Exception:
             # Something in the model wants the batch as a number: one trace for each batch size then.
             self.function = _core.Function(self._body, step.name)
+            self._check_with_numbers()
+            self._learns_first = self._shapes.has_learned
+
+    def _check_with_numbers(self):
+        """Whether the step can be traced at all: what a Python function of unknown shape gives, for example, cannot."""
+        try:
+            specs = [(dtype, [d if type(d) is int else 2 for d in dims]) for dtype, dims in self.specs]
+            begun_again(lambda: self.function.result_specs(specs))
+        except Exception as e:
+            if is_about_missing_values(e):
+                self.why_eager = why(e)
+                warnings.warn(f"{self._step.name} runs eagerly: {self.why_eager}", stacklevel=2)
 
     def _body(self, tensors):
-        result = self._step.run(self._pack(tensors))
+        if self._learns_first:
+            # The loop that calls cannot take a batch again: what the trace has to know is learned in one that is thrown away.
+            with _core.EagerScope():
+                begun_again(lambda: _core.Function(self._traced, "shapes").result_specs(types_of(tensors)))
+        return self._traced(tensors)
+
+    def _traced(self, tensors):
+        with self._shapes.trace_of(tensors):
+            result = self._step.run(self._pack(tensors))
         found = []
 
         def place(x):
@@ -97,5 +122,7 @@ class CompiledStep:
         """Runs it on one batch, and gives what the step gives."""
         tensors, pack = self.flatten(data)
         compiled = self.compiled_for(data, types_of(tensors), pack)
+        if compiled.why_eager:
+            return self.run(data)
         results = compiled.function(tensors)
         return self.trainer.get_metrics_result() if compiled.gives_nothing else compiled.results(results)

@@ -1,6 +1,6 @@
 """Random numbers: each draw takes a key of two uint32, which SeedGenerator keeps and counts on."""
 from keras.src.backend.config import floatx
-from keras.src.random.seed_generator import SeedGenerator, draw_seed, make_default_seed  # noqa: F401: Keras looks for them here
+from keras.src.random.seed_generator import SeedGenerator, draw_seed, make_default_seed  # noqa: F401 (Keras looks for them here)
 
 from keras_tandem.src.ops.core import Tensor, cast, convert_to_tensor
 from tandem import _core

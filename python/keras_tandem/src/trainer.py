@@ -149,6 +149,8 @@ class Trainer(base_trainer.Trainer):
             return None
         tensors, pack = step.flatten(data)
         compiled = step.compiled_for(data, types_of(tensors), pack)
+        if compiled.why_eager:
+            return None
         seed = int(np.random.randint(2**31 - 1)) if shuffled and adapter._shuffle else 0
         loop = _core.StepLoop.over_arrays(
             compiled.function, tensors, adapter.batch_size, bool(shuffled and adapter._shuffle), seed, epoch_iterator.steps_per_epoch, after
@@ -161,6 +163,8 @@ class Trainer(base_trainer.Trainer):
             return None
         types, data, pack = flat
         compiled = step.compiled_for(data, types, pack)
+        if compiled.why_eager:
+            return None
         return _NativeLoop(self, _core.StepLoop.over_dataset(compiled.function, adapter.pipeline, steps), compiled)
 
     def _run_epoch(self, native, function, epoch_iterator, callbacks, begin, end, stopped, kind):

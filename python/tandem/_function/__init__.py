@@ -6,14 +6,13 @@ import weakref
 import numpy as np
 
 from tandem import _core
-from tandem import errors
 from tandem import nest
 from tandem._convert import Composite
 from tandem._face import CoreVariable, Tensor, any_tensor, convert
 from tandem._function import autograph as ag
 from tandem._function.concrete import ConcreteFunction
 from tandem._specs import TensorSpec, TypeSpec, type_spec_from_value
-from tandem._trace import NeedsEager, is_about_missing_values
+from tandem._trace import NeedsEager, ShapeLearned, begun_again, is_about_missing_values, why
 
 _run_eagerly = False
 
@@ -64,7 +63,7 @@ def _structure_key(x):
         children = nest._children(x)
         return (type(x), tuple((k, _structure_key(c)) for k, c in children))
     if isinstance(x, Composite) and hasattr(x, "_components"):
-        return (type(x), len(x._components()))
+        return (type(x), len(x._components()), x._static_key() if hasattr(x, "_static_key") else None)
     return None
 
 
@@ -108,6 +107,8 @@ class Function:
             else:
                 try:
                     return self._plain(args)[0]
+                except ShapeLearned:
+                    pass
                 except Exception as e:
                     if type(e) is not _OtherKind and self._reason_to_run_eagerly(e) is None:
                         raise
@@ -125,6 +126,8 @@ class Function:
             concrete = self._trace(key, args, kwargs, specs)
         if type(concrete) is str or tensors is None:
             return self._python_function(*args, **kwargs)
+        if concrete.takes_elements and _core.is_recording():  # a gradient of the whole would take other elements
+            return self._python_function(*args, **kwargs)
         try:
             result = concrete.call_flat(tensors)
         except Exception as e:
@@ -139,18 +142,28 @@ class Function:
         self._has_run = True
         if concrete.variables:  # a trace that made variables is good for one call: the next one must find them
             self._concrete.pop(key, None)
+            self._check_next_call(args, kwargs, tensors)
             return result
-        if key[0] == "plain" and concrete.gives_one_tensor and self._plain is None and self._input_signature is None:
+        if key[0] == "plain" and concrete.gives_one_tensor and not concrete.takes_elements and self._plain is None and self._input_signature is None:
             # From now on it takes all calls with that many tensors: it traces by itself when shapes are new.
             concrete.must_give_one_tensor()
             self._plain, self._plain_count = concrete.compiled, len(args)
         return result
 
+    def _check_next_call(self, args, kwargs, tensors):
+        """Traces once more: a function that makes variables in each call is an error in the first one already, as TensorFlow has it."""
+        again = ConcreteFunction(self, args, kwargs, None)
+        try:
+            begun_again(lambda: again.compiled.result_specs([(t.dtype, t.dims) for t in tensors]))
+        except Exception as e:
+            if self._reason_to_run_eagerly(e) is None:
+                raise
+
     def _reason_to_run_eagerly(self, error):
         if isinstance(error, NeedsEager):
             return str(error)
         if is_about_missing_values(error):
-            return f"runs eagerly: {error}"
+            return f"runs eagerly: {why(error)}"
         return None
 
     def _inline(self, args, kwargs):
@@ -222,6 +235,9 @@ class Function:
                 break
         if plain and self._input_signature is None and not self._reduce_retracing:
             return ("plain", *[(a.dtype, a.dims) for a in args]), list(args), None
+        for x in nest.flatten((args, kwargs)):
+            if hasattr(x, "_makes_eager"):
+                return ("eager", type(x).__name__), None, f"runs eagerly: {x._makes_eager}"
         leaves = nest.flatten((args, kwargs), expand_composites=True)
         tensors, parts = [], []
         for x in leaves:

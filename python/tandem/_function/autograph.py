@@ -1,15 +1,17 @@
 """Conversion of Python's control flow, by the library diastatic-malt with our own operators."""
 import functools
 import inspect
-import importlib.util  # noqa: F401: malt uses it without importing it
+import importlib.util  # noqa: F401 (malt uses it without importing it)
 import sys
 import threading
 import types
+import weakref
 
 from tandem import _core
+from tandem._trace import NeedsData
 
 _local = threading.local()
-_cache = {}
+_CONVERTED = "_tandem_converted"
 _left_alone = (
     "tandem",
     "keras",
@@ -114,20 +116,29 @@ def transformed(function):
     code = getattr(function, "__code__", None)
     if code is None:
         return function
-    # Closures share code: the transpiler binds the cells itself, so the function is the key.
-    key = function
-    if key in _cache:
-        return _cache[key]
+    # Closures share code: the transpiler binds the cells itself, so each function has its own. It keeps it itself, so that both are
+    # collected together, with the models in their cells; a wrapper that took over its attributes is another function.
+    known = getattr(function, _CONVERTED, None)
+    if known is not None and known[0]() is function:
+        return known[1]
     try:
         transpiler, context = _transpiler()
-        made, _, _ = transpiler.transform(function, context)
+        made, _, source_map = transpiler.transform(function, context)
+        _name_lines(source_map)
     except Exception:
         # No source (a notebook's lambda, exec), or a construct that cannot be converted: it runs as it is.
         made = function
-    if len(_cache) > 4096:
-        _cache.clear()
-    _cache[key] = made
+    setattr(function, _CONVERTED, (weakref.ref(function), made))
     return made
+
+
+def _name_lines(source_map):
+    """Errors name the user's lines, not those of the code that was made of them."""
+    files = {}
+    for place, origin in source_map.items():
+        files.setdefault(place.filename, {})[place.lineno] = (origin.loc.filename, origin.loc.lineno)
+    for file, lines in files.items():
+        _core.name_generated_lines(file, [(line, *users) for line, users in sorted(lines.items())])
 
 
 def _over_tensors(f, args, kwargs):
@@ -145,7 +156,24 @@ def _over_tensors(f, args, kwargs):
         from tandem import math
 
         return functools.reduce(math.maximum if f is max else math.minimum, args)
+    if f is iter and len(args) == 1 and _core.is_tracing() and hasattr(args[0], "traced"):
+        return args[0].traced()
+    if f in (enumerate, zip, map) and _core.is_tracing() and any(hasattr(a, "element_spec") for a in args):
+        return _over_datasets(f, args, kwargs)
     return NotImplemented
+
+
+def _over_datasets(f, args, kwargs):
+    """enumerate, zip and map of datasets are datasets; of iterators, whose elements cannot be put back, they are left to Python."""
+    from tandem.data import Dataset
+
+    if f is enumerate and isinstance(args[0], Dataset):
+        return args[0].enumerate(*args[1:], **kwargs)
+    if f is zip and all(isinstance(a, Dataset) for a in args):
+        return Dataset.zip(tuple(args))
+    if f is map and len(args) == 2 and isinstance(args[1], Dataset):
+        return args[1].map(args[0])
+    raise NeedsData(f"{f.__name__} over an iterator of a dataset")
 
 
 def converted_call(f, args, kwargs=None, caller_fn_scope=None, options=None):
@@ -162,7 +190,7 @@ def converted_call(f, args, kwargs=None, caller_fn_scope=None, options=None):
         return (
             py_builtins.locals_in_original_context if f is locals else py_builtins.globals_in_original_context
         )(caller_fn_scope)
-    if isinstance(f, types.BuiltinFunctionType) or f in (range, int, float, bool):
+    if isinstance(f, types.BuiltinFunctionType) or f in (range, int, float, bool, enumerate, zip, map):
         result = _over_tensors(f, args, kwargs)
         if result is not NotImplemented:
             return result

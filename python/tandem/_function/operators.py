@@ -2,10 +2,11 @@
 from tandem import _core
 from tandem import errors
 from tandem import nest
-from tandem._control import is_traced
+from tandem._arrays import RangeOfData
+from tandem._control import is_traced, learn_element_shapes
 from tandem._convert import Composite
 from tandem._face import CoreVariable, Tensor, any_tensor, convert, ops, tensor
-from tandem._trace import NeedsData
+from tandem._trace import NeedsData, NoElementsUnderTape
 
 
 def _undefined(x):
@@ -74,6 +75,7 @@ def if_stmt(cond, body, orelse, get_state, set_state, symbol_names, nouts):
     if not is_traced(cond):
         return body() if cond else orelse()
     first = get_state()
+    _learn_element_shapes(first, set_state, [body, orelse])
     learned = {}  # leaf -> _Slot, where one branch gives a Python number or nothing
     while True:
         records = []
@@ -89,7 +91,8 @@ def if_stmt(cond, body, orelse, get_state, set_state, symbol_names, nouts):
             return run
 
         try:
-            outputs = _core.cond(_scalar(cond), thunk(body), thunk(orelse))
+            with NoElementsUnderTape():
+                outputs = _core.cond(_scalar(cond), thunk(body), thunk(orelse))
         except (errors.OpError, ValueError, TypeError):
             set_state(first)
             if len(records) == 2 and _learn(records, learned):
@@ -182,10 +185,12 @@ def while_stmt(test, body, get_state, set_state, symbol_names, opts):
 def for_stmt(iter_, extra_test, body, get_state, set_state, symbol_names, opts):
     if isinstance(iter_, CoreVariable):
         iter_ = iter_.read()
+    if isinstance(iter_, RangeOfData):
+        return _for_range(iter_, extra_test, body, get_state, set_state, symbol_names)
     if isinstance(iter_, Tensor) and _core.is_tracing():
         return _for_tensor(iter_, extra_test, body, get_state, set_state, symbol_names)
     if _core.is_tracing() and hasattr(iter_, "element_spec"):
-        raise NeedsData("a loop over a dataset")
+        return _for_dataset(iter_, extra_test, body, get_state, set_state, symbol_names)
     if extra_test is None:
         for item in iter_:
             body(item)
@@ -207,11 +212,36 @@ def _for_tensor(x, extra_test, body, get_state, set_state, symbol_names):
     if x.ndim == 0:
         raise TypeError("Cannot iterate over a scalar tensor.")
     count = x.dims[0]
-    place = [ops.full(ops.cast(0, dtype="int32"), shape=[])]
     length = convert(count, "int32") if isinstance(count, int) else ops.reshape(ops.extent(dims=[count], dtype="int32"), shape=[])
+    start, limit = ops.full(ops.cast(0, dtype="int32"), shape=[]), count if isinstance(count, int) else None
+
+    def take(i):
+        body(ops.take(x, i, axis=0))
+
+    _counted_loop(
+        start,
+        lambda i: ops.less(i, length),
+        lambda i: ops.add(i, 1),
+        take,
+        extra_test,
+        get_state,
+        set_state,
+        symbol_names,
+        limit,
+    )
+
+
+def _for_range(x, extra_test, body, get_state, set_state, symbol_names):
+    """Counts without a tensor of all numbers."""
+    goes_on = lambda i: ops.where(ops.greater(x.delta, 0), ops.less(i, x.limit), ops.greater(i, x.limit))  # noqa: E731
+    _counted_loop(x.start, goes_on, lambda i: ops.add(i, x.delta), body, extra_test, get_state, set_state, symbol_names, None)
+
+
+def _counted_loop(start, goes_on, next_of, body, extra_test, get_state, set_state, symbol_names, limit):
+    place = [start]
 
     def test():
-        inside = ops.less(place[0], length)
+        inside = goes_on(place[0])
         if extra_test is None:
             return inside
         more = extra_test()
@@ -220,9 +250,9 @@ def _for_tensor(x, extra_test, body, get_state, set_state, symbol_names):
         ) else ops.logical_and(inside, bool(more))
 
     def one():
-        item = ops.take(x, place[0], axis=0)
-        place[0] = ops.add(place[0], 1)
-        body(item)
+        now = place[0]
+        place[0] = next_of(now)
+        body(now)
 
     def get():
         return (place[0], *get_state())
@@ -231,13 +261,64 @@ def _for_tensor(x, extra_test, body, get_state, set_state, symbol_names):
         place[0] = values[0]
         set_state(tuple(values[1:]))
 
-    _staged_loop(test, one, get, put, ("the place", *symbol_names), count if isinstance(count, int) else None)
+    _staged_loop(test, one, get, put, ("the place", *symbol_names), limit)
+
+
+def _for_dataset(x, extra_test, body, get_state, set_state, symbol_names):
+    """Each step takes the next element by a host call without Python. A loop that is left does not take one more."""
+    if not hasattr(x, "traced") and not hasattr(x, "taken"):
+        raise NeedsData(f"a loop over a {type(x).__name__}")
+    begins = hasattr(x, "_pipe")  # a dataset: the loop's own walk
+    walk = x.traced() if hasattr(x, "traced") else x
+
+    def flat(taken):
+        return [taken[0], *taken[1]]
+
+    def advanced():
+        more = True if extra_test is None else extra_test()
+        if isinstance(more, (Tensor, CoreVariable)):
+            return _core.cond(_scalar(more), lambda _: flat(walk.taken(False)), lambda _: flat(walk.nothing()))
+        return flat(walk.taken(False) if more else walk.nothing())
+
+    now = advanced()
+
+    def one():
+        body(walk.packed(now[1:]))
+        now[:] = advanced()
+
+    def get():
+        return (list(now), *get_state())
+
+    def put(values):
+        now[:] = values[0]
+        set_state(tuple(values[1:]))
+
+    _staged_loop(lambda: now[0], one, get, put, ("the element", *symbol_names), None)
+    if begins:
+        _core.end_walk(walk._number)
+
+
+def _learn_element_shapes(first, set_state, parts):
+    """TensorArrays in the state learn from what a step, or the branches, write."""
+    known = [i for i, x in enumerate(first) if not _undefined(x)]
+
+    def run(values):
+        state = list(first)
+        for i, x in zip(known, values):
+            state[i] = x
+        for part in parts:
+            set_state(tuple(state))
+            part()
+
+    learn_element_shapes([first[i] for i in known], run)
+    set_state(first)
 
 
 def _staged_loop(test, body, get_state, set_state, symbol_names, limit):
-    """A loop in the graph. A variable that the body first defines, or a number whose type the body changes, makes it trace again."""
+    """A loop in the graph. A variable that the body first defines, or a number whose type it changes, makes it trace again."""
     first = get_state()
     learned = {}
+    _learn_element_shapes(first, set_state, [body])
     while True:
         start = _flat(first)
         inits = {}
@@ -296,7 +377,8 @@ def _staged_loop(test, body, get_state, set_state, symbol_names, limit):
             return result
 
         try:
-            outputs = _core.while_loop(condition, step, [inits[i] for i in carried], limit)
+            with NoElementsUnderTape():
+                outputs = _core.while_loop(condition, step, [inits[i] for i in carried], limit)
             break
         except _Again:
             set_state(first)

@@ -15,7 +15,27 @@ def enable_resource_variables():
     """They are the only ones."""
 
 
-enable_v2_tensorshape = enable_tensor_equality = enable_control_flow_v2 = enable_v2_behavior
+enable_v2_tensorshape = enable_control_flow_v2 = enable_v2_behavior
+_equality = {}  # class -> its __eq__, __ne__ and __hash__, while tensors are compared as objects
+
+
+def disable_tensor_equality():
+    """== is of objects from now on, as in TensorFlow 1, and tensors can be keys."""
+    if _equality:
+        return
+    from tandem._face import CoreVariable, Tensor
+    from tandem._variable import Variable
+
+    for kind in (Tensor, CoreVariable, Variable):
+        _equality[kind] = {name: kind.__dict__.get(name) for name in ("__eq__", "__ne__", "__hash__")}
+        kind.__eq__, kind.__ne__, kind.__hash__ = (lambda a, b: a is b), (lambda a, b: a is not b), object.__hash__
+
+
+def enable_tensor_equality():
+    for kind, members in _equality.items():
+        for name, member in members.items():
+            setattr(kind, name, member) if member is not None else delattr(kind, name)
+    _equality.clear()
 
 
 def disable_eager_execution():
@@ -79,3 +99,21 @@ def __getattr__(name):
     if name not in _absent and hasattr(_tf, name):
         return getattr(_tf, name)
     raise AttributeError(f"tf.compat.v1 has no '{name}': see docs/coverage.md")
+
+
+class variable_scope:
+    """A prefix of names, for code that makes its variables itself. Variables by name (get_variable) are TensorFlow 1's and not there."""
+
+    def __init__(self, name_or_scope, default_name=None, values=None, **rules):
+        unknown = {k: v for k, v in rules.items() if v is not None and k not in ("reuse", "auxiliary_name_scope")}
+        if unknown or rules.get("reuse"):
+            raise NotImplementedError("tf.compat.v1.variable_scope: only a name; variables are shared by keeping the object that has them")
+        self.name = getattr(name_or_scope, "name", name_or_scope) or default_name
+        self._scope = _tf.name_scope(self.name)
+
+    def __enter__(self):
+        self._scope.__enter__()
+        return self
+
+    def __exit__(self, *exception):
+        return self._scope.__exit__(*exception)

@@ -13,7 +13,7 @@ from tandem._dtypes import as_dtype
 from tandem._specs import TensorSpec
 from tandem.data import _functions, _nest
 from tandem.data._functions import ElementFunction
-from tandem.data._iterator import Iterator, NumpyIterator
+from tandem.data._iterator import Iterator, NumpyIterator, TracedIterator, not_while_tracing
 from tandem.data._nest import ONE, Nest
 from tandem.data._options import Options
 
@@ -47,6 +47,11 @@ def _extents(shape):
 
 def _calls(num_parallel_calls):
     return 1 if num_parallel_calls is None else _int(num_parallel_calls)
+
+
+def _has_rows_of_its_own(leaf):
+    """Whether the rows of a leaf are not the rows of its tensors."""
+    return hasattr(getattr(leaf, "like", None), "nested_row_splits")
 
 
 class Dataset:
@@ -117,7 +122,11 @@ class Dataset:
         return True
 
     def __repr__(self):
-        return f"<{self._kind} element_spec={self.element_spec!r}>"
+        try:
+            spec = repr(self.element_spec)
+        except errors.OpError:  # a function that Python runs tells with its first element; there may be none, or no file yet
+            spec = "unknown"
+        return f"<{self._kind} element_spec={spec}>"
 
     def explain(self):
         """The stages, and why functions are called by Python for each element, if some are."""
@@ -151,7 +160,12 @@ class Dataset:
     # --- reading ----------------------------------------------------------------------------------------------------------------
 
     def __iter__(self):
+        not_while_tracing("a Python loop over a dataset, which AutoGraph did not convert")
         return Iterator(self)
+
+    def traced(self):
+        """A walk that begins each time the function that is being traced comes here."""
+        return TracedIterator(_core.begin_walk(self._pipe), self)
 
     def as_numpy_iterator(self):
         return NumpyIterator(self)
@@ -186,7 +200,7 @@ class Dataset:
 
     @staticmethod
     def from_tensor_slices(tensors, name=None):
-        if any(hasattr(leaf, "_components") for leaf in _nest.leaves(tensors)):
+        if any(hasattr(leaf, "_components") and not hasattr(leaf, "_slices_alike") for leaf in _nest.leaves(tensors)):
             from tandem.data import _python_stages
 
             return _python_stages.rows_of_composites(tensors)
@@ -423,6 +437,8 @@ class Dataset:
         return [TensorSpec([None, *s.shape] if s.shape.rank is not None else None, s.dtype) for s in self._flat_specs()]
 
     def batch(self, batch_size, drop_remainder=False, num_parallel_calls=None, deterministic=None, name=None):
+        if self._known_nest is not None and any(isinstance(leaf, _nest.RaggedRow) for leaf in self._known_nest.leaves):
+            return self.ragged_batch(batch_size, drop_remainder)
         pipe = self._pipe.batch(_int(batch_size), bool(drop_remainder), _calls(num_parallel_calls), deterministic is not False)
         return Dataset._of(pipe, self._known_nest, "_BatchDataset", [self], self._function, self._loose_batch)
 
@@ -476,6 +492,10 @@ class Dataset:
         raise NotImplementedError("Dataset.sparse_batch; use ragged_batch or padded_batch")
 
     def unbatch(self, name=None):
+        if self._known_nest is not None and any(_has_rows_of_its_own(leaf) for leaf in self._known_nest.leaves):
+            from tandem.data import _python_stages
+
+            return _python_stages.ragged_rows(self)
         def loose():
             return [TensorSpec(s.shape[1:] if s.shape.rank is not None else None, s.dtype) for s in self._flat_specs()]
 

@@ -2,10 +2,10 @@
 
 import logging
 
-from tandem import _core, _dtypes
+from tandem import _core, _dtypes, errors
 from tandem._function import autograph
 from tandem._specs import TensorSpec
-from tandem._trace import NeedsData
+from tandem._trace import CallShapes, NeedsData, begun_again, why
 from tandem.data._nest import DatasetLeaf, flatten
 
 log = logging.getLogger("tandem.data")
@@ -32,6 +32,7 @@ class ElementFunction:
         self._function, self._nests, self._results = function, nests, results
         self.nest = None
         self.flat_specs = None  # (dtype, rank) as the first call gave them
+        self._shapes = CallShapes()
 
     def __call__(self, tensors):
         arguments, at = [], 0
@@ -42,7 +43,11 @@ class ElementFunction:
             for nest in nests:
                 arguments.append(nest.pack(tensors[at : at + nest.count]))
                 at += nest.count
-        nest, flat = self._flattened(self._called(arguments))
+        if _core.is_tracing():
+            with self._shapes.trace_of(tensors):
+                nest, flat = self._flattened(self._called(arguments))
+        else:
+            nest, flat = self._flattened(self._called(arguments))
         if self.nest is None:
             self.nest, self.flat_specs = nest, [(t.dtype, t.ndim) for t in flat]
         elif nest.count != self.nest.count:
@@ -56,13 +61,19 @@ class ElementFunction:
             return autograph.converted_call(self._function, arguments, {})
 
     def _flattened(self, value):
-        return self._results(value) if self._results else flatten(value)
+        if self._results:
+            return self._results(value)
+        # A list that a function gives is rather several tensors (py_function gives one) than one tensor of them.
+        return flatten(tuple(value) if isinstance(value, list) else value)
 
 
 def why_not_traced(dataset):
     """What keeps any function over these elements from being traced, or None."""
-    specs = dataset._pipe.specs()
-    if any(isinstance(leaf, DatasetLeaf) for leaf in dataset._nest.leaves):
+    try:
+        specs, leaves = dataset._pipe.specs(), dataset._nest.leaves
+    except errors.NotFoundError:  # an error when elements are asked for, and not before
+        return "a file is not there yet, which would tell of what kind its elements are"
+    if any(isinstance(leaf, DatasetLeaf) for leaf in leaves):
         return "its elements are Datasets"
     if specs is not None and any(dtype is _dtypes.string for dtype, _ in specs):
         return "its elements have strings"
@@ -82,12 +93,12 @@ def compile_or_call(dataset, stage, function, compiled, called):
     if reason is None:
         try:
             if dataset._pipe.specs() is None:
-                _trace_with_first(dataset, function)
-            return compiled(), None
+                begun_again(lambda: _trace_with_first(dataset, function))
+            return begun_again(compiled), None
         except Exception as e:  # any function of the user may raise anything
             if not _needs_values(e) and not _works_eagerly(dataset, function):
                 raise
-            reason = f"{type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}"
+            reason = f"{type(e).__name__}: {why(e)}"
             function.nest = None
     log.info("%s: called by Python for each element, since %s", stage, reason)
     return called(), reason

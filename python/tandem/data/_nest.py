@@ -71,6 +71,15 @@ class Leaf:
         return specs[0]
 
 
+class RaggedRow(Leaf):
+    """A row of a ragged tensor: one tensor, but a batch of them is ragged again."""
+
+    def spec(self, specs):
+        from tandem._ragged import RaggedTensorSpec
+
+        return RaggedTensorSpec(specs[0].shape, specs[0].dtype, 0)
+
+
 class NoneLeaf(Leaf):
     count = 0
 
@@ -107,7 +116,8 @@ class CompositeLeaf(Leaf):
         return self.like._from_components(tensors)
 
     def spec(self, specs):
-        return self._spec or self.like._type_spec
+        found = self._spec or self.like._type_spec
+        return found._with_component_specs(specs) if hasattr(found, "_with_component_specs") else found
 
 
 class DatasetSpec(TypeSpec):
@@ -202,12 +212,16 @@ def nest_of_spec(spec):
             flat.extend([TensorSpec(s.shape[s.ragged_rank :] if s.shape.rank is not None else None, s.dtype)])
             flat.extend([TensorSpec([None], s.row_splits_dtype)] * s.ragged_rank)
             return CompositeLeaf(like, 1 + s.ragged_rank, s)
+        if hasattr(s, "_component_specs"):
+            parts = s._component_specs()
+            flat.extend(parts)
+            return CompositeLeaf(s, len(parts), s)
         if isinstance(s, DatasetSpec):
             inner, inner_flat = nest_of_spec(s.element_spec)
             flat.extend(TensorSpec([None, *i.shape] if i.shape.rank is not None else None, i.dtype) for i in inner_flat)
             return DatasetLeaf(inner)
         if not isinstance(s, TensorSpec):
-            if hasattr(s, "shape") and hasattr(s, "dtype") and not hasattr(s, "_component_specs"):
+            if hasattr(s, "shape") and hasattr(s, "dtype"):
                 s = TensorSpec(s.shape, s.dtype)
             else:
                 raise NotImplementedError(f"elements of {type(s).__name__} are not supported")

@@ -8,6 +8,7 @@ from tandem._convert import convert
 from tandem._dtypes import as_dtype
 from tandem._shape import TensorShape
 from tandem._specs import TensorSpec
+from tandem._trace import begun_again
 from tandem.data import _functions, _nest
 from tandem.data._dataset import UNKNOWN, Dataset, _int, _seed
 from tandem.data._functions import ElementFunction
@@ -205,7 +206,7 @@ def _reduce_step(dataset, function, first):
         return function
     compiled = _core.Function(function, name="reduce")
     try:
-        compiled.result_specs([(t.dtype, tuple(t.shape)) for t in first])
+        begun_again(lambda: compiled.result_specs([(t.dtype, tuple(t.shape)) for t in first]))
         return compiled
     except Exception as e:
         if not _functions._needs_values(e):
@@ -299,6 +300,10 @@ def rows_of_composites(tensors):
         return _nest.flatten(_nest.map_leaves(lambda x: None if x is None else x[i], whole))
 
     nest, first = row(0) if count else _nest.flatten(whole)
+    kinds = iter(_nest.leaves(whole))
+    nest = _nest.Nest(
+        _nest.map_leaves(lambda leaf: _nest.RaggedRow() if hasattr(next(kinds), "nested_row_splits") and type(leaf) is _nest.Leaf else leaf, nest.template)
+    )
     fixed = [
         leaf.count == 1 and not hasattr(x, "_components")
         for leaf, x in zip(nest.leaves, _nest.leaves(whole))
@@ -308,8 +313,35 @@ def rows_of_composites(tensors):
     return flat_source(lambda: (row(i)[1] for i in range(count)), nest, specs, "_TensorSliceDataset", count)
 
 
+def ragged_rows(dataset):
+    """unbatch, where some components are ragged: their rows are tensors of different lengths."""
+    nest, flat = dataset._nest, iter(dataset._flat_specs())
+    kinds, specs = [], []
+    for leaf in nest.leaves:
+        own = [next(flat) for _ in range(leaf.count)]
+        if hasattr(getattr(leaf, "like", None), "nested_row_splits"):
+            if leaf.like.ragged_rank != 1:
+                raise NotImplementedError(f"Dataset.unbatch: rows of a ragged tensor of ragged_rank {leaf.like.ragged_rank} are ragged themselves")
+            kinds.append(_nest.RaggedRow())
+            specs.append(TensorSpec([None, *own[0].shape[1:]], own[0].dtype))
+        else:
+            kinds.append(leaf)
+            specs += [TensorSpec(s.shape[1:], s.dtype) if s.shape.rank is not None else s for s in own]
+    source = iter(kinds)
+
+    def start():
+        elements = dataset._pipe.iterate()
+        while (tensors := elements.next()) is not None:
+            rows = rows_of_composites(nest.pack(tensors))._pipe.iterate()
+            while (row := rows.next()) is not None:
+                yield row
+
+    return flat_source(start, _nest.Nest(_nest.map_leaves(lambda _: next(source), nest.template)), specs, "_UnbatchDataset", inputs=[dataset])
+
+
 def ragged_batch(dataset, size, drop_remainder, splits_dtype):
     """Components whose first extent varies become ragged, the others are stacked."""
+    from tandem import _arrays
     from tandem._ragged import RaggedTensor, RaggedTensorSpec
 
     if size <= 0:
@@ -323,7 +355,7 @@ def ragged_batch(dataset, size, drop_remainder, splits_dtype):
     for s, v in zip(specs, varies):
         if v:
             like = RaggedTensor.from_row_splits(
-                _core.ops.reshape(convert([], s.dtype), shape=[0, *s.shape[1:]]), convert(np.zeros(1, np.int64), splits_dtype)
+                _arrays.zeros([0, *s.shape[1:]], s.dtype), convert(np.zeros(1, np.int64), splits_dtype)
             )
             kinds.append(_nest.CompositeLeaf(like, 2, RaggedTensorSpec([None, None, *s.shape[1:]], s.dtype, 1, splits_dtype)))
             flat_specs += [TensorSpec([None, *s.shape[1:]], s.dtype), TensorSpec([None], splits_dtype)]

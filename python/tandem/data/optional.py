@@ -1,6 +1,8 @@
 """tf.experimental.Optional: an element that may not be there."""
 
 from tandem import errors
+from tandem._face import Tensor
+from tandem._host_calls import check_when_run
 from tandem._specs import TypeSpec
 from tandem.data._nest import flatten
 
@@ -24,7 +26,10 @@ class Optional:
         return convert(self._has)
 
     def get_value(self, name=None):
-        if not self._has:
+        if isinstance(self._has, Tensor):  # in a compiled function
+            text = "The given optional does not have a value."
+            check_when_run(self._has, lambda _: text, [])
+        elif not self._has:
             raise errors.InvalidArgumentError(None, None, "The given optional does not have a value.")
         return self._value
 
@@ -33,7 +38,7 @@ class Optional:
         from tandem._specs import TensorSpec
         from tandem.data._nest import map_leaves
 
-        return map_leaves(lambda t: TensorSpec(t.shape, t.dtype), self._value) if self._has else self._spec
+        return map_leaves(lambda t: TensorSpec(t.shape, t.dtype), self._value) if self._has is True else self._spec
 
     def __repr__(self):
         return f"tf.experimental.Optional(element_spec={self.element_spec})"

@@ -3,7 +3,7 @@ import numpy as np
 
 from tandem import _core
 from tandem._arrays import cast, reshape
-from tandem._face import api, axes, convert, float_tensor, ints, number, ops, pair, tensor
+from tandem._face import api, convert, float_tensor, ints, number, ops, pair, tensor
 from tandem._gather import space_to_batch, top_k  # noqa: F401
 from tandem.math import (  # noqa: F401
     approx_max_k, approx_min_k, in_top_k, l2_normalize, log_softmax, sigmoid, softmax, softplus, softsign, tanh, zero_fraction,
@@ -41,7 +41,7 @@ def gelu(features, approximate=False, name=None):
 def leaky_relu(features, alpha=0.2, name=None):
     x = tensor(features)
     x = cast(x, "float32") if x.dtype.is_integer else x
-    return ops.leaky_relu(x, negative_slope=float(number(alpha)))
+    return ops.leaky_relu(x, negative_slope=float(np.float32(number(alpha))))  # TensorFlow's has 32 bits for float64, too
 
 
 @api
@@ -76,7 +76,7 @@ def _dropped(key, x, rate, noise_shape):
     rate = convert(rate, x.dtype) if isinstance(rate, (int, float)) else cast(tensor(rate), x.dtype)
     shape = x.dims
     if noise_shape is not None:
-        shape = [d if n in (None, -1) else n for d, n in zip(x.dims, list(noise_shape) if not hasattr(noise_shape, "numpy") else ints(noise_shape))]
+        shape = [d if n in (None, -1) else n for d, n in zip(x.dims, list(noise_shape) if isinstance(noise_shape, (list, tuple)) else ints(noise_shape))]
     noise = ops.random_uniform(key, None, None, shape=shape, dtype=x.dtype)
     kept = ops.greater_equal(noise, rate)
     return ops.where(kept, ops.divide(x, ops.subtract(1.0, rate)), convert(np.array(0, x.dtype.as_numpy_dtype)))

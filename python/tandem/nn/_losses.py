@@ -21,6 +21,9 @@ def _same_shape(labels, logits):
 def softmax_cross_entropy_with_logits(labels, logits, axis=-1, name=None):
     logits = float_tensor(logits, "softmax_cross_entropy_with_logits")
     labels = cast(tensor(labels), logits.dtype)
+    if labels.shape != logits.shape:
+        dims = ops.add(labels, logits).dims
+        labels, logits = ops.broadcast_to(labels, shape=dims), ops.broadcast_to(logits, shape=dims)
     return ops.softmax_crossentropy(labels, logits, axis=axis)
 
 

@@ -11,6 +11,7 @@ from keras.src.backend.common.symbolic_scope import SymbolicScope
 from keras.src.backend.config import floatx
 
 from tandem import _convert, _core
+from tandem._trace import CallShapes, begun_again
 
 SUPPORTS_SPARSE_TENSORS = False
 SUPPORTS_RAGGED_TENSORS = False
@@ -102,11 +103,11 @@ class _Leaf:
 def _specs(fn, args, kwargs, unknown):
     """What fn gives for KerasTensors, with `unknown` for each extent that is None: KerasTensors whose unknown extents are Dims."""
     symbols = [x for x in tree.flatten((args, kwargs)) if isinstance(x, KerasTensor)]
-    structure = []
+    structure, shapes = [], CallShapes()
 
     def body(tensors):
         given = iter(tensors)
-        with StatelessScope():
+        with StatelessScope(), shapes.trace_of(tensors):
             a, k = tree.map_structure(lambda x: next(given) if isinstance(x, KerasTensor) else x, (args, kwargs))
             result = fn(*a, **k)
         found = []
@@ -124,7 +125,7 @@ def _specs(fn, args, kwargs, unknown):
 
     function = _core.Function(body, "compute_output_spec")
     specs = [(x.dtype, [unknown if d is None else d for d in x.shape]) for x in symbols]
-    results = function.result_specs(specs)
+    results = begun_again(lambda: function.result_specs(specs))
     return structure[-1], results
 
 

@@ -1,7 +1,7 @@
 """Neural networks: activations, losses, normalization, attention. Windows over images are in convolution.py."""
 from keras.src.backend.config import epsilon as default_epsilon
 
-from keras_tandem.src.ops.convolution import (  # noqa: F401: they belong to this module's face
+from keras_tandem.src.ops.convolution import (  # noqa: F401 (they belong to this module's face)
     adaptive_average_pool,
     adaptive_max_pool,
     average_pool,

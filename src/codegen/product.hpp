@@ -1,10 +1,10 @@
-// A matmul taken apart: sizes, and where the elements of its operands lie.
+// A matmul taken apart: sizes, and where the elements of its operands lie. For devices with kernels of their own for it.
 #pragma once
 #include <vector>
 
 #include "codegen/kernel.hpp"
 
-namespace tandem::cpu {
+namespace tandem::codegen {
 
 // A matrix operand: how far apart rows and columns lie, and how the batch steps over it.
 struct Matrix {
@@ -23,8 +23,8 @@ struct Product {
 };
 
 // One matrix for a whole batch of rows becomes one product (a dense layer on [batch, time, features]).
-Product take_apart(const codegen::Kernel& matmul);
+Product take_apart(const Kernel& matmul);
 // out^T = y^T x^T, which lies in the same memory when there is one row or one column.
 void swap_sides(Product& p);
 
-}  // namespace tandem::cpu
+}  // namespace tandem::codegen

@@ -1,5 +1,7 @@
 """tf.experimental: what of it exists."""
+
 import contextlib
+import importlib
 
 
 def async_scope():
@@ -71,3 +73,27 @@ class Optional:
         from tandem._specs import type_spec_from_value
 
         return nest.map_structure(type_spec_from_value, self._value)
+
+
+_homes = {
+    "_extension_type": "ExtensionType BatchableExtensionType ExtensionTypeSpec",
+    "_dispatch": """dispatch_for_api dispatch_for_unary_elementwise_apis dispatch_for_binary_elementwise_apis dispatch_for_binary_elementwise_assert_apis
+        unregister_dispatch_for""",
+    "_row_partition": "RowPartition DynamicRaggedShape",
+}  # fmt: skip
+_where = {name: home for home, names in _homes.items() for name in names.split()}
+
+
+def __getattr__(name):
+    if name == "numpy":
+        found = importlib.import_module("tandem.experimental.numpy")
+    elif name in _where:
+        found = getattr(importlib.import_module(f"tandem.{_where[name]}"), name)
+    else:
+        raise AttributeError(f"module 'tandem.experimental' has no '{name}': docs/coverage.md lists what there is of TensorFlow")
+    globals()[name] = found
+    return found
+
+
+def __dir__():
+    return sorted({n for n in globals() if not n.startswith("_")} | set(_where) | {"numpy"})

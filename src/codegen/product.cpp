@@ -1,11 +1,9 @@
-#include "product.hpp"
+#include "codegen/product.hpp"
 
 #include <algorithm>
 
-namespace tandem::cpu {
+namespace tandem::codegen {
 namespace {
-
-using codegen::Operand;
 
 // Element steps of an operand's batch axes, aligned to the result's; 0 where it is repeated.
 std::vector<int64_t> batch_steps(const Operand& o, size_t matrix_axes, const std::vector<int64_t>& batch) {
@@ -36,7 +34,7 @@ void merge_batch_into_rows(Product& p) {
 
 }  // namespace
 
-Product take_apart(const codegen::Kernel& kernel) {
+Product take_apart(const Kernel& kernel) {
   Product p;
   const Operand &x = kernel.in[0], &y = kernel.in[1], &out = kernel.end ? kernel.end->product : kernel.out[0];
   const bool has_rows = x.shape.size() > 1, has_columns = y.shape.size() > 1;
@@ -85,4 +83,4 @@ int64_t Product::offset(const Matrix& matrix, int64_t b) const {
   return at;
 }
 
-}  // namespace tandem::cpu
+}  // namespace tandem::codegen

@@ -1,0 +1,47 @@
+// GPUs that are not there: what TANDEM_EMULATE_GPU asks for, and copies that take as long as over a link.
+#pragma once
+#include <CL/cl.h>
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <string_view>
+#include <thread>
+
+namespace tandem::opencl {
+
+struct Emulation {
+  int count = 0;
+  size_t memory_bytes = 0;
+  double bytes_per_second = 0;  // of the link, each way; 0: as fast as copies are
+};
+// "2x512MiB@12GB/s": the rate may be left out. UserError says what is wrong and what the form is.
+Emulation parse_emulation(std::string_view text);
+
+// Does one stream's copies in order, on a thread of its own, while the device computes. A copy ends when it is done and its time on the
+// link has passed.
+class PacedCopies {
+ public:
+  explicit PacedCopies(double bytes_per_second) : bytes_per_second_(bytes_per_second), thread_([this] { loop(); }) {}
+  ~PacedCopies();
+  // `copy` runs once `before` has happened; then `after`, a user event, is set. Releases `before`, and `after` for the thread.
+  void add(cl_event before, cl_event after, size_t bytes, std::function<void()> copy);
+
+ private:
+  struct Job {
+    cl_event before, after;
+    size_t bytes;
+    std::function<void()> copy;
+  };
+  void loop();
+
+  const double bytes_per_second_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Job> jobs_;
+  bool ends_ = false;
+  std::thread thread_;  // last: it uses all of the above
+};
+
+}  // namespace tandem::opencl

@@ -1,0 +1,37 @@
+// The policy of OpenCL devices, best first. Adding a kernel is a file under kernels/ and a line here.
+#include "opencl_program.hpp"
+
+namespace tandem::opencl {
+
+std::span<const KernelEntry> kernel_list() {
+  static constexpr KernelEntry kList[] = {
+      // clang-format off: one line each
+      {"gemm", make_gemm},
+      {"generated", make_generated},
+      // clang-format on
+  };
+  return kList;
+}
+
+void Launch::set(size_t bytes, const void* value) {
+  check(functions().SetKernelArg(code_.kernel(), next_++, bytes, value), "setting an argument");
+}
+void Launch::memory(const void* address) {
+  const Place place = core_.memory->at(address);
+  set(sizeof place.memory, &place.memory);
+  number(static_cast<int64_t>(place.offset));
+}
+void Launch::number(int64_t value) {
+  const cl_long v = value;
+  set(sizeof v, &v);
+}
+void Launch::buffer(cl_mem memory) { set(sizeof memory, &memory); }
+void Launch::run(cl_command_queue queue, std::span<const size_t> groups, std::span<const size_t> group_items) {
+  std::array<size_t, 3> all{};
+  for (size_t i = 0; i < groups.size(); ++i) all[i] = groups[i] * group_items[i];
+  check(functions().EnqueueNDRangeKernel(queue, code_.kernel(), static_cast<cl_uint>(groups.size()), nullptr, all.data(),
+                                         group_items.data(), 0, nullptr, nullptr),
+        "launch");
+}
+
+}  // namespace tandem::opencl

@@ -1,0 +1,38 @@
+// Who counts a device's bytes: one class for every device, so that a plan's peak can be compared with the measured one to the byte.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <string>
+
+#include "codegen/kernel.hpp"
+
+namespace tandem::device {
+
+class Account {
+ public:
+  // `name`: of the memory, as errors call it ("ref", "late pinned"). limit: 0 is none of ours.
+  explicit Account(std::string name, size_t limit = 0) : name_(std::move(name)), limit_(limit ? limit : SIZE_MAX) {}
+
+  // What a buffer of so many bytes counts. Plans count their values and arenas in the same way.
+  static size_t counted(size_t bytes) { return codegen::align_up(bytes ? bytes : 1); }
+
+  void take(size_t bytes);  // ResourceError with numbers and a remedy when it would go over the limit
+  void give_back(size_t bytes) { in_use_.fetch_sub(counted(bytes), std::memory_order_relaxed); }
+  [[noreturn]] void refuse(size_t bytes) const;  // what take() throws, for a device whose own allocator has none left
+
+  // A limit below what is in use is kept from the next allocation on. 0: none.
+  void set_limit(size_t bytes) { limit_.store(bytes ? bytes : SIZE_MAX, std::memory_order_relaxed); }
+  size_t limit() const {  // 0: none
+    const size_t l = limit_.load(std::memory_order_relaxed);
+    return l == SIZE_MAX ? 0 : l;
+  }
+  size_t in_use() const { return in_use_.load(std::memory_order_relaxed); }
+  size_t peak() const { return peak_.load(std::memory_order_relaxed); }
+  void reset_peak() { peak_.store(in_use(), std::memory_order_relaxed); }
+
+ private:
+  const std::string name_;
+  std::atomic<size_t> limit_, in_use_{0}, peak_{0};
+};
+
+}  // namespace tandem::device

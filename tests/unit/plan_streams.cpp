@@ -1,0 +1,141 @@
+// Plans over a device with memory of its own and the host beside it: what crosses, what waits, and that the verifier misses no wait.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <random>
+
+#include "ir/builder.hpp"
+#include "ops/table.hpp"
+#include "plan/plan.hpp"
+#include "plan/queues.hpp"
+
+namespace tandem::plan {
+namespace {
+
+ir::Value input(ir::Builder& b) { return b.input({DType::F32, {64}}); }
+
+// Device 0 is a card that cannot do `on_host`, device 1 the host.
+Plan planned(const ir::Graph& g, std::string_view on_host, std::vector<int32_t> output_devices = {}) {
+  Request request{g};
+  request.host_memory = {false, true};
+  request.device_of = [on_host](const ir::Node& n) { return n.op->name == on_host ? 1 : 0; };
+  request.output_devices = std::move(output_devices);
+  Tables tables;
+  Units units = lower(request, tables);
+  std::vector<KernelFacts> facts;
+  for (const Tables::Entry& e : tables.kernels)
+    facts.push_back({.scratch_bytes = e.kernel.partial_bytes(), .in_place = e.kernel.replaceable, .name = "none"});
+  const DeviceFacts devices[] = {{.host_memory = false}, {.host_memory = true}};
+  return make_plan(std::move(units), std::move(tables), facts, devices);
+}
+
+ir::Graph there_and_back() {
+  ir::Builder b(ops::table());
+  const ir::Value x = b.op("sin", {input(b)});
+  return b.finish({b.op("negative", {b.op("cos", {x})})});
+}
+
+size_t count(const Plan& p, Kind kind) {
+  return static_cast<size_t>(std::ranges::count_if(p.steps, [&](const Step& s) { return s.kind == kind; }));
+}
+
+TEST(Streams, WhatADeviceCannotDoIsAPlannedStepWithPlannedCopies) {
+  const Plan p = planned(there_and_back(), "cos");
+  verify(p);
+  EXPECT_EQ(count(p, Kind::Download), 1u);
+  EXPECT_EQ(count(p, Kind::Upload), 1u);
+  ASSERT_EQ(p.steps.size(), 5u);
+  EXPECT_TRUE(p.steps[2].on_host);
+  EXPECT_EQ(p.steps[2].label, "cos float32[64]");
+  EXPECT_EQ(p.steps[1].waits, std::vector<int32_t>{0});  // the download for the kernel
+  EXPECT_EQ(p.steps[2].waits, std::vector<int32_t>{1});  // the host for the download
+  EXPECT_TRUE(p.steps[3].waits.empty());                 // the upload begins when the host has done its step
+  EXPECT_EQ(p.steps[4].waits, std::vector<int32_t>{3});
+  ASSERT_EQ(p.arenas.size(), 2u);
+  EXPECT_EQ(p.arenas[0].pinned_by, -1);
+  EXPECT_EQ(p.arenas[1].pinned_by, 0) << "what crosses lies where copies reach it";
+}
+
+TEST(Streams, EachValueCrossesOnce) {
+  ir::Builder b(ops::table());
+  const ir::Value x = b.op("sin", {input(b)});
+  const ir::Value one = b.op("cos", {x}), other = b.op("cos", {b.op("negative", {x})});
+  const Plan p = planned(b.finish({b.op("add", {b.op("multiply", {one, other}), b.op("add", {one, x})})}), "cos");
+  verify(p);
+  EXPECT_EQ(count(p, Kind::Download), 2u);  // x, and its negative
+  EXPECT_EQ(count(p, Kind::Upload), 2u);
+}
+
+TEST(Streams, ResultsInTheHostsMemoryAreThereAtTheEnd) {
+  ir::Builder b(ops::table());
+  Plan p = planned(b.finish({b.op("sin", {input(b)})}), "", {1});
+  verify(p);
+  EXPECT_EQ(p.waits_at_end, std::vector<int32_t>{1});
+  p.waits_at_end.clear();
+  EXPECT_THROW(verify(p), InternalError);
+}
+
+TEST(Streams, ConstantsAreOnEachDeviceThatReadsThem) {
+  ir::Builder b(ops::table());
+  const ir::Value two = b.op("sin", {b.scalar(DType::F32, 2)}), x = input(b);
+  const Plan p = planned(b.finish({b.op("add", {b.op("cos", {b.scalar(DType::F32, 2)}), b.op("multiply", {x, two})})}), "cos");
+  verify(p);
+  for (const Constant& c : p.constants) EXPECT_TRUE(c.device == 0 || c.device == 1);
+  EXPECT_EQ(count(p, Kind::Download), 0u);
+  EXPECT_EQ(count(p, Kind::Upload), 1u);
+}
+
+// Every wait of every plan is needed: without it the verifier finds two steps that touch the same bytes.
+TEST(Streams, NoWaitIsOneTooFewOrTooMany) {
+  std::mt19937 random(3);
+  int waits = 0;
+  for (int round = 0; round < 100; ++round) {
+    ir::Builder b(ops::table());
+    std::vector<ir::Value> values = {input(b), input(b)};
+    auto pick = [&] { return values[random() % values.size()]; };
+    for (int i = 0; i < 15; ++i) switch (random() % 4) {
+        case 0: values.push_back(b.op("add", {pick(), pick()})); break;
+        case 1: values.push_back(b.op("cos", {pick()})); break;
+        default: values.push_back(b.op("sin", {pick()})); break;
+      }
+    const Plan p = planned(b.finish({pick(), pick(), pick()}), "cos");
+    verify(p);
+    for (size_t i = 0; i < p.steps.size(); ++i)
+      for (size_t w = 0; w < p.steps[i].waits.size(); ++w) {
+        Plan damaged = p;
+        damaged.steps[i].waits.erase(damaged.steps[i].waits.begin() + static_cast<std::ptrdiff_t>(w));
+        ++waits;
+        EXPECT_THROW(verify(damaged), InternalError) << "round " << round << ", step " << i << "\n" << p.str();
+      }
+  }
+  EXPECT_GT(waits, 100);
+}
+
+TEST(Streams, ASubPlanStaysOnOneDevice) {
+  Plan p = planned(there_and_back(), "cos");
+  p.steps[2].device = 0;
+  EXPECT_THROW(verify(p), InternalError);
+}
+
+// A check of the numbers comes before state is overwritten, in whatever order they were traced.
+TEST(Streams, WhatMayFailComesBeforeStateIsOverwritten) {
+  ir::Builder b(ops::table());
+  const ir::Value v = input(b), g = input(b), ids = b.input({DType::I32, {8}});
+  const ir::Value next = b.op("subtract", {v, g});
+  const ir::Value checked = b.op("check_range", {ids}, {{"limit", Dims{4}}, {"op", std::string("take")}});
+  const ir::Graph graph = b.finish({next, checked});
+  Request request{graph};
+  request.donations = {0, -1};
+  Tables tables;
+  Units units = lower(request, tables);
+  std::vector<KernelFacts> facts;
+  for (const Tables::Entry& e : tables.kernels) facts.push_back({.in_place = e.kernel.replaceable, .name = "none"});
+  const DeviceFacts host;
+  const Plan p = make_plan(std::move(units), std::move(tables), facts, {&host, 1});
+  verify(p);
+  EXPECT_TRUE(p.steps.front().may_fail);
+  EXPECT_EQ(p.donated[0], 0);
+}
+
+}  // namespace
+}  // namespace tandem::plan
