@@ -1,6 +1,7 @@
 // Files of a pipeline's cache, which snapshots are too, and entries of the kernel cache.
 #include <cstring>
 
+#include "base/blob_cache.hpp"
 #include "code_cache.hpp"
 #include "data/record_format.hpp"
 #include "data/state.hpp"
@@ -56,18 +57,13 @@ std::string mutate_entry(const std::string& input, Random& random) {
 
 void run_entry(const std::string& input, const fs::path& folder) {
   const fs::path kernels = folder / "kernels";
-  // Where the entry of this key is: what the cache itself writes first. The object is none, so loading it fails.
-  const auto nothing = [](std::vector<char>& object) { object.clear(); };
-  const auto get = [&] {
-    try {
-      cpu::CodeCache(kernels.string()).get(kKey, nothing);
-    } catch (const InternalError&) {  // the object that was built anew cannot be loaded
-    }
-  };
   fs::remove_all(kernels);
-  get();
+  BlobCache(kernels.string()).write(kKey, {'-'});  // so that the entry's name is known
   write_bytes(fs::directory_iterator(kernels)->path(), input);
-  get();
+  try {
+    cpu::CodeCache(kernels.string()).get(kKey, [](std::vector<char>& object) { object.clear(); });
+  } catch (const InternalError&) {  // the entry was a miss, and what is built instead cannot be loaded
+  }
 }
 
 }  // namespace

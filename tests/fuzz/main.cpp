@@ -21,6 +21,7 @@
 #include <tandem/error.hpp>
 
 #include "format.hpp"
+#include "support/source_folder.hpp"
 
 // What was freed does not stay for long: how much memory an input takes is measured.
 extern "C" const char* __asan_default_options() { return "quarantine_size_mb=8:malloc_context_size=12"; }  // NOLINT
@@ -30,7 +31,7 @@ namespace tandem::fuzz {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-fs::path data_folder() { return fs::path(TANDEM_SOURCE_DIR) / "tests" / "data"; }
+fs::path data_folder() { return test::source_file("tests/data"); }
 
 std::string read_bytes(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
@@ -63,7 +64,7 @@ struct Options {
   int seconds = 60;
   std::optional<uint64_t> seed;
   std::optional<int> corpus;
-  fs::path input, out = fs::path(TANDEM_SOURCE_DIR) / "build" / "fuzz_failures";
+  fs::path input, out = test::source_file("build/fuzz_failures");
 };
 
 constexpr size_t kMostInputBytes = size_t{1} << 20;

@@ -1,11 +1,12 @@
 // Every row's values against NumPy's (and SciPy's, JAX's where NumPy has none), stored in tests/data/numpy_values.txt.
 #include "values.hpp"
+#include "support/source_folder.hpp"
 
 namespace tandem::testing {
 namespace {
 
 const std::map<std::string, std::vector<Expected>>& stored() {
-  static const auto values = read_values(TANDEM_SOURCE_DIR "/tests/data/numpy_values.txt");
+  static const auto values = read_values(test::source_file("tests/data/numpy_values.txt"));
   return values;
 }
 

@@ -10,12 +10,13 @@
 #include <vector>
 
 #include "models/training.hpp"
+#include "support/source_folder.hpp"
 
 namespace bench {
 namespace {
 
 std::map<std::string, std::vector<double>> keras_losses() {
-  std::ifstream file(TANDEM_SOURCE_DIR "/tests/data/keras_losses.txt");
+  std::ifstream file(tandem::test::source_file("tests/data/keras_losses.txt"));
   std::map<std::string, std::vector<double>> losses;
   for (std::string line; std::getline(file, line);) {
     if (line.starts_with("#")) continue;

@@ -9,6 +9,7 @@
 #include <tandem/error.hpp>
 
 #include "base/env.hpp"
+#include "support/source_folder.hpp"
 
 namespace tandem::env {
 namespace {
@@ -57,7 +58,7 @@ TEST(Env, TableIsCompleteAndDocumented) {
 }
 
 TEST(Env, DocumentIsTheTable) {
-  std::ifstream file(TANDEM_SOURCE_DIR "/docs/env.md");
+  std::ifstream file(test::source_file("docs/env.md"));
   ASSERT_TRUE(file) << "docs/env.md is missing";
   std::ostringstream text;
   text << file.rdbuf();

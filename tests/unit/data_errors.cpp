@@ -12,6 +12,7 @@
 #include "data/crc32c.hpp"
 #include "data/mapped_file.hpp"
 #include "data_support.hpp"
+#include "support/source_folder.hpp"
 
 namespace tandem::data {
 namespace {
@@ -185,7 +186,7 @@ TEST(DataErrors, FilesThatVanish) {
 TEST(DataErrors, AMappedFileThatShrinks) {
   const Folder folder;
   const std::string file = folder / "x.npy";
-  std::filesystem::copy_file(std::string(TANDEM_SOURCE_DIR) + "/tests/data/pipelines/array.npy", file);
+  std::filesystem::copy_file(test::source_file("tests/data/pipelines/array.npy"), file);
   Iterator it = Dataset::npy(file).iterate();
   Element e;
   ASSERT_TRUE(it.next(e));
@@ -274,7 +275,7 @@ TEST(DataErrorsDeathTest, OtherBusErrorsAreAsBefore) {
 
 TEST(DataErrors, ArraysThatAreDamaged) {
   const Folder folder;
-  const std::string source = std::string(TANDEM_SOURCE_DIR) + "/tests/data/pipelines/";
+  const std::string source = test::source_file("tests/data/pipelines/");
   for (const char* name : {"array.npy", "stored.npz", "deflated.npz"}) {
     std::ifstream in(source + name, std::ios::binary);
     const std::string bytes(std::istreambuf_iterator<char>(in), {});
@@ -293,7 +294,7 @@ TEST(DataErrors, ArraysThatAreDamaged) {
 }
 
 TEST(DataErrors, ImagesThatAreDamaged) {
-  const std::string source = std::string(TANDEM_SOURCE_DIR) + "/tests/data/pipelines/";
+  const std::string source = test::source_file("tests/data/pipelines/");
   for (const char* name : {"colour.jpg", "colour.png"}) {
     const std::string bytes = to_text(read_file(source + name));
     for (size_t n = 0; n + 20 < bytes.size(); n += 7)
@@ -309,7 +310,7 @@ TEST(DataErrors, ImagesThatAreDamaged) {
 
 TEST(DataErrors, ImageFolders) {
   const Folder folder;
-  const std::string source = std::string(TANDEM_SOURCE_DIR) + "/tests/data/pipelines/";
+  const std::string source = test::source_file("tests/data/pipelines/");
   folder.write("cats/1.jpg", to_text(read_file(source + "colour.jpg")));
   folder.write("cats/2.png", to_text(read_file(source + "alpha.png")));
   folder.write("dogs/1.jpg", to_text(read_file(source + "grey.jpg")));

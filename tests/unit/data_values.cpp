@@ -6,11 +6,12 @@
 #include <tandem/data/images.hpp>
 
 #include "data_support.hpp"
+#include "support/source_folder.hpp"
 
 namespace tandem::data {
 namespace {
 
-const std::string kFolder = std::string(TANDEM_SOURCE_DIR) + "/tests/data/pipelines/";
+const std::string kFolder = test::source_file("tests/data/pipelines/");
 
 struct Stored {
   struct Component {

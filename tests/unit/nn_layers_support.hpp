@@ -11,10 +11,12 @@
 #include <tandem/nn/network.hpp>
 #include <tandem/tandem.hpp>
 
+#include "support/source_folder.hpp"
+
 namespace tandem::nn {
 
 inline const Config& stored_layers() {
-  static const Config all = Config::parse(std::ifstream(TANDEM_SOURCE_DIR "/tests/data/keras_layers.json"));
+  static const Config all = Config::parse(std::ifstream(test::source_file("tests/data/keras_layers.json")));
   return all;
 }
 

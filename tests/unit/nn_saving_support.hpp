@@ -8,11 +8,12 @@
 #include "io/zip.hpp"
 #include "io_support.hpp"
 #include "nn/saving/keras_file.hpp"
+#include "support/source_folder.hpp"
 
 namespace tandem::nn {
 
 inline std::filesystem::path stored(const std::string& name) {
-  return std::filesystem::path(TANDEM_SOURCE_DIR) / "tests" / "data" / "keras_files" / name;
+  return std::filesystem::path(test::source_file("tests/data/keras_files")) / name;
 }
 
 inline std::vector<Tensor> tensors(const io::Hdf5Group& file, const std::string& group) {

@@ -14,10 +14,12 @@
 #include <tandem/nn/config.hpp>
 #include <tandem/tensor.hpp>
 
+#include "support/source_folder.hpp"
+
 namespace tandem::nn {
 
 inline const Config& stored() {
-  static const Config all = Config::parse(std::ifstream(TANDEM_SOURCE_DIR "/tests/data/keras_training.json"));
+  static const Config all = Config::parse(std::ifstream(test::source_file("tests/data/keras_training.json")));
   return all;
 }
 
