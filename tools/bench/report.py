@@ -1,4 +1,4 @@
-"""What a run of the benchmark found, as a table for people, as JSON, and as docs/performance.md."""
+"""What a run of the benchmark found, as a table for people, as JSON, and as docs/performance/training.md."""
 import datetime
 import os
 import pathlib

@@ -27,7 +27,7 @@ def parse():
     parser.add_argument("--quick", action="store_true", help="two rounds of fewer steps: a first impression")
     parser.add_argument("--engines", default=",".join(engines.ENGINES), metavar="LIST", help="with commas between: " + ", ".join(engines.ENGINES))
     parser.add_argument("--busy", action="store_true", help="then also time Tandem while another program keeps one core busy")
-    parser.add_argument("--write", action="store_true", help="write docs/performance.md")
+    parser.add_argument("--write", action="store_true", help="write docs/performance/training.md")
     parser.add_argument("--check", action="store_true", help="time nothing; compare the losses of the first steps with Keras's")
     arguments = parser.parse_args()
     for name, known, what in [*((w, engines.WORKS, "work") for w in arguments.works),
@@ -123,7 +123,7 @@ def main():
         print("", *report.busy_text(busy_rows), sep="\n")
     if arguments.write:
         command = shlex.join(["./dev", "bench", *sys.argv[1:]])
-        (engines.ROOT / "docs" / "performance.md").write_text(report.markdown(rows, found.machine, command, busy_rows))
+        (engines.ROOT / "docs" / "performance" / "training.md").write_text(report.markdown(rows, found.machine, command, busy_rows))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 // Memory that will be needed soon, asked for a little at a time: tiles do it in the course of their sums, so that it arrives while they
-// compute. Asked for all at once before a tile, it held the tile up (ADR 0023).
+// compute. Asked for all at once before a tile, it held the tile up (ADR 0011).
 #pragma once
 #include <array>
 #include <cstddef>
