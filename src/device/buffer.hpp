@@ -12,9 +12,10 @@ class Device;
 // Counted by hand, because one eager op must not pay for two allocations.
 class Buffer {
  public:
-  Buffer(Device& owner, void* memory, size_t bytes) : device_(&owner), data_(memory), bytes_(bytes) {}
+  Buffer(Device& owner, void* memory, size_t bytes) : device_(&owner), home_(&owner), data_(memory), bytes_(bytes) {}
   virtual ~Buffer() = default;
-  Device& device() const { return *device_; }
+  Device& device() const { return *device_; }  // in whose memory it lies
+  Device& home() const { return *home_; }      // to whose memory it belongs: another one while it waits on the host (engine/residents.hpp)
   void* data() const { return data_; }  // a host pointer where info().host_memory, else the device's own address
   size_t bytes() const { return bytes_; }
 
@@ -30,9 +31,11 @@ class Buffer {
 
  protected:
   virtual void destroy() { delete this; }  // a pooling device takes the memory back instead
+  void lie_at(Device& device, void* memory) { device_ = &device, data_ = memory; }
 
  private:
   Device* device_;
+  Device* const home_;
   void* data_;
   size_t bytes_;
   std::atomic<int> references_{0};

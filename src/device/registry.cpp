@@ -92,7 +92,7 @@ void Device::drain() {
 
 void check_not_lost(const Buffer& buffer, std::string_view what) {
   if (buffer.run() == 0) return;
-  const std::string why = buffer.device().losses().of(buffer.run());
+  const std::string why = buffer.home().losses().of(buffer.run());
   if (why.empty()) return;
   resource_error(ErrorCode::DataLoss, what, ": the value is lost, since a step that was writing it failed: ", why,
                  "\n  hint: assign it again, from a checkpoint for example");

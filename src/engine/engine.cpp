@@ -32,7 +32,7 @@ struct Engine::EagerEntry {
   std::shared_ptr<Bound> bound;
 
   bool matches(uint64_t serial, const Devices& devices, const ir::OpDef& o, const ir::Attrs& a, TensorRefs in) const {
-    return engine == serial && op == &o && devices.match(bound->plan(), in) && attrs == a;
+    return engine == serial && op == &o && devices.match(*bound, in) && attrs == a;
   }
 };
 
@@ -61,6 +61,7 @@ Engine::Engine(device::Device& device)
   const auto give_back = [this] { trim(); };
   host_memory_ = std::make_unique<Memory>(device::get("cpu"), give_back);
   pinned_ = std::make_unique<Memory>(device, give_back, Memory::Kind::Pinned);
+  memory_.let_spill_to(host_memory_->device());
   devices_.memories.push_back(host_memory_.get());
   devices_.pinned = pinned_.get();
 }

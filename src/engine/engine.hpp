@@ -40,6 +40,8 @@ inline size_t layouts_hash(size_t h, TensorRefs inputs) {
   return h;
 }
 
+class Bound;
+
 // The devices that an engine's plans are for, by number: 0 is its own, and where that has memory of its own, 1 is the CPU, which does what
 // the other cannot.
 struct Devices {
@@ -48,22 +50,16 @@ struct Devices {
   size_t count() const { return memories.size(); }
   device::Device& at(size_t i) const { return memories[i]->device(); }
   int32_t number_of(const device::Buffer& buffer) const;  // UserError when it is on none of them
-  // Whether the plan is for inputs that lie as these do. Every eager op asks.
-  bool match(const plan::Plan& p, TensorRefs inputs) const {
-    if (p.inputs.size() != inputs.size()) return false;
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      const codegen::Operand &wanted = p.inputs[i], &given = inputs[i]->layout;
-      if (wanted.dtype != given.dtype || !(wanted.shape == given.shape) || !(wanted.strides == given.strides)) return false;
-      if (count() > 1 && &at(static_cast<size_t>(p.input_devices[i])) != &inputs[i]->buffer->device()) return false;
-    }
-    return true;
-  }
+  // Whether the plan is for inputs that lie as these do. Every eager op asks. What waits on the host counts as on its device: a run
+  // brings it where the plan wants it.
+  bool match(const Bound& bound, TensorRefs inputs) const;
 };
 
 // A plan for these devices and the programs of its kernels: kernels are made first, since where things lie depends on what they need.
 struct Planned {
   plan::Plan plan;
   std::vector<std::shared_ptr<const device::Program>> programs;
+  std::vector<int32_t> homes;  // one an input: the device it belongs to. Where the plan has another one, it waits on the host for good
 };
 Planned planned(plan::Request request, const Devices& devices);
 
@@ -76,9 +72,11 @@ class Bound {
   void run(TensorRefs inputs, std::vector<TensorRef>& outputs);
   // For which donations it was planned: those of inputs that nobody else held.
   const std::vector<int32_t> donations;
+  const std::vector<int32_t> homes;  // Planned::homes
 
  private:
   class EventsOfRun;
+  void bring(TensorRefs inputs, Residents::Pins& pins) const;
   void mark_lost(size_t reached, const std::vector<TensorRef>& outputs, const std::exception& why);
   void number_results(const std::vector<TensorRef>& outputs);
 
@@ -93,6 +91,17 @@ class Bound {
   std::mutex mutex_;
   std::vector<std::unique_ptr<exec::Events>> events_;  // that no run uses
 };
+
+inline bool Devices::match(const Bound& bound, TensorRefs inputs) const {
+  const plan::Plan& p = bound.plan();
+  if (p.inputs.size() != inputs.size()) return false;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const codegen::Operand &wanted = p.inputs[i], &given = inputs[i]->layout;
+    if (wanted.dtype != given.dtype || !(wanted.shape == given.shape) || !(wanted.strides == given.strides)) return false;
+    if (count() > 1 && &at(static_cast<size_t>(bound.homes[i])) != &inputs[i]->buffer->home()) return false;
+  }
+  return true;
+}
 
 // A compiled graph. Symbols are bound by the inputs' shapes at each call; each binding is planned once, and again when it was not used for
 // so long that its plan was dropped.

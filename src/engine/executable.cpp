@@ -6,6 +6,7 @@
 #include "base/log.hpp"
 #include "base/thread_kept.hpp"
 #include "engine/engine.hpp"
+#include "engine/residency.hpp"
 
 namespace tandem::engine {
 namespace {
@@ -45,8 +46,8 @@ class ManyPointers {
 int32_t Devices::number_of(const device::Buffer& buffer) const {
   if (count() == 1) return 0;  // the host's memory is one, whoever gave it
   for (size_t d = 0; d < count(); ++d)
-    if (&at(d) == &buffer.device()) return static_cast<int32_t>(d);
-  user_error("call: a tensor is on device ", buffer.device().info().name, ", the engine's devices are ", at(0).info().name, " and ",
+    if (&at(d) == &buffer.home()) return static_cast<int32_t>(d);
+  user_error("call: a tensor is on device ", buffer.home().info().name, ", the engine's devices are ", at(0).info().name, " and ",
              at(1).info().name);
 }
 
@@ -83,12 +84,16 @@ class Bound::EventsOfRun {
 };
 
 Bound::Bound(Planned planned, std::vector<int32_t> donations, const Devices& devices)
-    : donations(std::move(donations)), plan_(std::move(planned.plan)), devices_(devices), programs_(std::move(planned.programs)) {
+    : donations(std::move(donations)),
+      homes(std::move(planned.homes)),
+      plan_(std::move(planned.plan)),
+      devices_(devices),
+      programs_(std::move(planned.programs)) {
   for (size_t d = 0; d < devices.count(); ++d) device_list_.push_back(&devices.at(d));
   for (const codegen::Operand& o : plan_.outputs) output_bytes_.push_back(byte_size(o.shape, o.dtype));
   for (const plan::Constant& c : plan_.constants) {
     Memory& memory = *devices.memories[static_cast<size_t>(c.device)];
-    constants_.push_back(memory.allocate(c.literal.bytes->size()));
+    constants_.push_back(memory.allocate_fixed(c.literal.bytes->size()));
     constant_pointers_.push_back(constants_.back()->data());
     memory.device().stream(device::StreamKind::Compute).upload(constants_.back()->data(), c.literal.bytes->data(), c.literal.bytes->size());
   }
@@ -96,7 +101,19 @@ Bound::Bound(Planned planned, std::vector<int32_t> donations, const Devices& dev
   for (const plan::Step& s : plan_.steps) several_streams_ |= s.is_awaited || !s.waits.empty() || s.stream != device::StreamKind::Compute;
 }
 
+// Each input to where the plan wants it. What goes comes first: it makes room.
+void Bound::bring(TensorRefs inputs, Residents::Pins& pins) const {
+  for (const TensorRef* t : inputs) pins.add(*t->buffer);
+  for (const bool to_host : {true, false})
+    for (size_t i = 0; i < inputs.size(); ++i)
+      if ((plan_.input_devices[i] != homes[i]) == to_host)
+        pins.put(*inputs[i]->buffer, to_host,
+                 [&](size_t bytes) { return devices_.memories[static_cast<size_t>(homes[i])]->allocate_fixed(bytes); });
+}
+
 void Bound::run(TensorRefs inputs, std::vector<TensorRef>& outputs) {
+  Residents::Pins pins;
+  if (devices_.count() > 1) bring(inputs, pins);
   // Few tensors live on the stack: this is the path of every eager op. For more of them the thread keeps memory: a step allocates nothing.
   constexpr size_t kFew = 16;
   void* few[2 * kFew];
@@ -127,6 +144,7 @@ void Bound::run(TensorRefs inputs, std::vector<TensorRef>& outputs) {
       out.offset = inputs[static_cast<size_t>(j)]->offset;
     } else {
       out.buffer = devices_.memories[static_cast<size_t>(plan_.output_devices[k])]->allocate(output_bytes_[k]);
+      if (devices_.count() > 1) pins.add(*out.buffer);
     }
     results[k] = out.data();
   }
@@ -162,7 +180,7 @@ void Bound::mark_lost(size_t reached, const std::vector<TensorRef>& outputs, con
     const int32_t j = plan_.donated[k];
     if (j < 0 || !is_begun[static_cast<size_t>(j)]) continue;
     device::Buffer& buffer = *outputs[k].buffer;
-    buffer.set_run(buffer.device().losses().fail(why.what()));
+    buffer.set_run(buffer.home().losses().fail(why.what()));
   }
 }
 
@@ -185,7 +203,7 @@ struct Executable::Wanted {
   const std::vector<int32_t>& donations;
   const Devices& devices;
   size_t hash = 0;
-  bool is(const Bound& b) const { return b.donations == donations && devices.match(b.plan(), inputs); }
+  bool is(const Bound& b) const { return b.donations == donations && devices.match(b, inputs); }
 };
 
 std::shared_ptr<Bound> Executable::find(const Wanted& wanted) {
@@ -242,26 +260,64 @@ plan::KernelFacts facts_of(const codegen::Kernel& kernel, const device::Program&
 
 }  // namespace
 
+namespace {
+
+// Kernels first, since where things lie depends on what they need.
+Planned planned_once(const plan::Request& request, const Devices& devices, std::span<const plan::DeviceFacts> device_facts) {
+  plan::Tables tables;
+  plan::Units units = plan::lower(request, tables);
+  const bool is_limited = std::ranges::any_of(device_facts, [](const plan::DeviceFacts& f) { return f.limit_bytes > 0; });
+  Planned made;
+  std::vector<plan::KernelFacts> facts;
+  for (const plan::Tables::Entry& e : tables.kernels) {
+    device::Device& device = devices.at(static_cast<size_t>(e.device));
+    made.programs.push_back(device.load(e.kernel));
+    facts.push_back(facts_of(e.kernel, *made.programs.back()));
+    if (is_limited) facts.back().seconds = device.seconds(e.kernel);
+  }
+  made.plan = plan::make_plan(std::move(units), std::move(tables), facts, device_facts);
+  return made;
+}
+
+}  // namespace
+
 Planned planned(plan::Request request, const Devices& devices) {
   std::vector<plan::DeviceFacts> device_facts;
   for (size_t d = 0; d < devices.count(); ++d) {
     const device::DeviceInfo& info = devices.at(d).info();
     request.host_memory.push_back(info.host_memory);
-    device_facts.push_back({info.host_memory, info.gap_bytes});
+    device_facts.push_back({.host_memory = info.host_memory,
+                            .gap_bytes = info.gap_bytes,
+                            .limit_bytes = info.host_memory ? 0 : devices.at(d).memory().limit(),
+                            .link_bytes_per_second = info.rates.link_bytes_per_second,
+                            .launch_seconds = info.rates.launch_seconds});
   }
   if (devices.count() > 1) {
     const ir::Graph& graph = request.graph;
     request.device_of = [&](const ir::Node& n) { return can(devices.at(0), graph, n) ? 0 : 1; };
   }
-  plan::Tables tables;
-  plan::Units units = plan::lower(request, tables);
-  Planned made;
-  std::vector<plan::KernelFacts> facts;
-  for (const plan::Tables::Entry& e : tables.kernels) {
-    made.programs.push_back(devices.at(static_cast<size_t>(e.device)).load(e.kernel));
-    facts.push_back(facts_of(e.kernel, *made.programs.back()));
+  const std::vector<int32_t> homes = request.input_devices;
+  Planned made = planned_once(request, devices, device_facts);
+  std::optional<Residency> residency;
+  size_t least = SIZE_MAX;
+  while (true) {
+    const auto over = std::ranges::find(made.plan.budgets, false, &plan::BudgetReport::fits);
+    if (over == made.plan.budgets.end()) break;
+    // State that waits on the host is brought for its use and goes back.
+    if (!residency) {
+      residency.emplace(request.graph, homes, request.donations, request.bindings);
+      if (request.output_devices.empty()) request.output_devices.assign(request.graph.outputs.size(), 0);
+    }
+    least = std::min(least, over->least_bytes);
+    const auto host = static_cast<int32_t>(std::ranges::find(request.host_memory, true) - request.host_memory.begin());
+    if (!residency->send(over->device, host, over->least_bytes - over->limit_bytes, request)) {
+      plan::BudgetReport report = *over;
+      report.least_bytes = least;
+      refuse(report, devices.at(static_cast<size_t>(over->device)).info().name, request.graph.name, residency->sent_bytes());
+    }
+    made = planned_once(request, devices, device_facts);
   }
-  made.plan = plan::make_plan(std::move(units), std::move(tables), facts, device_facts);
+  made.homes = homes;
   return made;
 }
 

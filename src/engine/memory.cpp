@@ -7,14 +7,35 @@
 
 namespace tandem::engine {
 
-device::BufferRef Memory::allocate(size_t bytes) {
+device::BufferRef Memory::try_allocate(size_t bytes) {
   try {
     return from_device(bytes);
   } catch (const ResourceError&) {
   } catch (const std::bad_alloc&) {
   }
+  return {};
+}
+
+device::BufferRef Memory::allocate_fixed(size_t bytes) {
+  if (device::BufferRef b = try_allocate(bytes)) return b;
+  drop_spares();
+  if (device::BufferRef b = try_allocate(bytes)) return b;
+  while (residents_ && residents_->spill(missing(bytes)) > 0)
+    if (device::BufferRef b = try_allocate(bytes)) return b;
   give_back_();
   return from_device(bytes);
+}
+
+size_t Memory::missing(size_t bytes) const {
+  const device::Account& account = device_.memory();
+  const size_t wanted = device::Account::counted(bytes), limit = account.limit(), in_use = account.in_use();
+  const size_t left = limit > in_use ? limit - in_use : 0;
+  return wanted > left ? wanted - left : wanted;  // enough is left, but not in one piece
+}
+
+device::BufferRef Memory::allocate(size_t bytes) {
+  device::BufferRef memory = allocate_fixed(bytes);
+  return residents_ ? device::BufferRef(new ResidentBuffer(*residents_, std::move(memory))) : memory;
 }
 
 Memory::Spare Memory::take_spare(size_t bytes) {
@@ -59,7 +80,7 @@ Memory::Arena::Arena(Memory& memory, size_t bytes) : memory_(memory) {
   Spare spare = memory.take_spare(bytes);
   spare.wait();
   used_ = std::move(spare.used);
-  buffer_ = spare.buffer ? std::move(spare.buffer) : memory.allocate(bytes);
+  buffer_ = spare.buffer ? std::move(spare.buffer) : memory.allocate_fixed(bytes);
   if (memory.kind_ == Kind::Pinned && !used_) used_ = memory.device_.make_event();
 }
 

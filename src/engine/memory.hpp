@@ -1,11 +1,13 @@
 // The memory of an engine's device: tensors, and arenas that are kept between runs; or the host's memory that the device's copies reach.
-// When there is none left, what is kept for later is given back first, and only then is it an error.
+// When there is none left, spare arenas go first, then tensors move to the host's memory where they may, then everything that is kept for
+// later goes, and only then is it an error.
 #pragma once
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <vector>
 
-#include "device/device.hpp"
+#include "engine/residents.hpp"
 
 namespace tandem::engine {
 
@@ -16,8 +18,12 @@ class Memory {
   Memory(device::Device& device, std::function<void()> give_back, Kind kind = Kind::OfDevice)
       : device_(device), give_back_(std::move(give_back)), kind_(kind) {}
   device::Device& device() const { return device_; }
+  // From now on tensors may wait in the memory of `host` when there is no room for all.
+  void let_spill_to(device::Device& host) { residents_.emplace(device_, host); }
+  const Residents* residents() const { return residents_ ? &*residents_ : nullptr; }
 
-  device::BufferRef allocate(size_t bytes);
+  device::BufferRef allocate(size_t bytes);        // for a tensor
+  device::BufferRef allocate_fixed(size_t bytes);  // for what stays where it is
 
   // An arena for one run, of at least so many bytes. All plans share the spare ones: a run takes the smallest that holds it, and one
   // that is too small goes before a larger one comes. So there are never more than runs at the same time.
@@ -45,11 +51,14 @@ class Memory {
     void wait() const;  // until nobody uses it
   };
   Spare take_spare(size_t bytes);
+  device::BufferRef try_allocate(size_t bytes);  // nothing when there is no memory
+  size_t missing(size_t bytes) const;            // so much has to be given back first
   device::BufferRef from_device(size_t bytes) { return kind_ == Kind::Pinned ? device_.allocate_pinned(bytes) : device_.allocate(bytes); }
 
   device::Device& device_;
   const std::function<void()> give_back_;
   const Kind kind_;
+  std::optional<Residents> residents_;
   std::mutex mutex_;
   std::vector<Spare> spares_;  // the smallest first
 };

@@ -1,246 +1,141 @@
-// From units to a plan: the order, who takes whose place, addresses, waits.
 #include "plan/plan.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 #include "base/text.hpp"
 #include "device/account.hpp"
-#include "plan/allocate.hpp"
-#include "plan/order.hpp"
-#include "plan/waits.hpp"
+#include "plan/budget.hpp"
+#include "plan/place.hpp"
 
 namespace tandem::plan {
 namespace {
 
-constexpr size_t kMostGapBytes = size_t{1} << 20;        // of an arena
-constexpr size_t kGapFromBytes = 4096;                   // of a value
-constexpr size_t kPredicateBytes = codegen::kAlignment;  // in front of a loop's scratch: where its condition writes
-
-class Placer {
+// Plans as if there were no limit, and where that takes too much of a device's memory, schedules the units for what there is.
+class LimitedPlanner {
  public:
-  Placer(Units units, std::span<const KernelFacts> facts, std::span<const DeviceFacts> devices)
-      : units_(std::move(units)), facts_(facts), devices_(devices) {}
+  LimitedPlanner(Units units, std::span<const Constant> constants, const Facts& facts)
+      : units_(std::move(units)), constants_(constants), facts_(facts), devices_(facts.devices) {}
 
   Plan run() {
-    plan_.bindings = std::move(units_.bindings);
-    plan_.inputs = std::move(units_.inputs);
-    plan_.input_devices = std::move(units_.input_devices);
-    plan_.outputs = std::move(units_.outputs);
-    plan_.output_devices = std::move(units_.output_devices);
-    plan_.aliases = std::move(units_.aliases);
-    plan_.donated.assign(plan_.outputs.size(), -1);
-    for (const int32_t n : order(units_)) sequence_.push_back(std::move(units_.units[static_cast<size_t>(n)]));
-    for (Unit& u : sequence_) add_step(u);
-    find_lives();
-    donate();
-    take_places();
-    allocate_arenas();
-    for (size_t i = 0; i < sequence_.size(); ++i) add_effects(i);
-    add_waits(plan_);
-    return std::move(plan_);
+    Plan plan = place(units_, facts_, bodies_);
+    std::vector<size_t> capacities(devices_.size());
+    for (size_t d = 0; d < devices_.size(); ++d) {
+      const size_t limit = devices_[d].limit_bytes;
+      if (limit == 0 || devices_[d].host_memory) continue;
+      const size_t peak = peak_of(plan, d);
+      if (peak <= limit) continue;
+      plan = within(static_cast<int32_t>(d), peak, capacities);
+    }
+    plan.budgets = std::move(reports_);
+    return plan;
   }
 
  private:
-  struct Life {
-    int first = -1, last = -1;  // from its first write to its last use, counted in steps
-    size_t offset = 0;          // in its arena
-  };
-  static size_t at(const Access& a) { return static_cast<size_t>(a.block); }
-  const DeviceFacts& device(int32_t d) const { return devices_[static_cast<size_t>(d)]; }
-
-  // ---- steps ----
-  void add_step(Unit& u) {
-    Step s;
-    s.kind = u.kind;
-    s.device = u.device;
-    s.on_host = device(u.device).host_memory;
-    if (u.kind == Kind::Upload) s.stream = device::StreamKind::Upload;
-    if (u.kind == Kind::Download) s.stream = device::StreamKind::Download;
-    s.kernel = u.kernel;
-    s.carries = u.carries;
-    s.sequences = u.sequences;
-    s.trips = u.trips;
-    s.reverse = u.reverse;
-    s.may_fail = u.kind == Kind::Launch && u.may_fail;
-    s.label = std::move(u.label);
-    s.location = u.location;
-    size_t scratch_bytes = 0;
-    if (u.kernel >= 0) {
-      const KernelFacts& f = facts_[static_cast<size_t>(u.kernel)];
-      s.kernel_name = f.name;
-      s.cost = f.cost;
-      scratch_bytes = f.scratch_bytes;
-    }
-    for (const auto& body : u.bodies) {
-      s.bodies.push_back(std::make_shared<const Plan>(Placer(*body, facts_, devices_).run()));
-      scratch_bytes = std::max(scratch_bytes, s.bodies.back()->arena_bytes());
-    }
-    if (u.kind == Kind::While) scratch_bytes += kPredicateBytes;
-    scratch_.push_back({-1, scratch_bytes});
-    if (scratch_bytes) {
-      scratch_.back().block = static_cast<int32_t>(units_.blocks.size());
-      units_.blocks.push_back({Block::Kind::Local, -1, u.device, scratch_bytes});
-    }
-    plan_.steps.push_back(std::move(s));
+  size_t peak_of(const Plan& plan, size_t device) const {
+    size_t constants = 0;
+    for (const Constant& c : constants_)
+      if (c.device == static_cast<int32_t>(device)) constants += device::Account::counted(c.literal.bytes->size());
+    return plan.peak_bytes(static_cast<int32_t>(device)) + constants;
   }
 
-  void find_lives() {
-    lives_.resize(units_.blocks.size());
-    const auto use = [&](const Access& a, int step) {
-      if (a.block < 0) return;
-      Life& l = lives_[at(a)];
-      if (l.first < 0) l.first = step;
-      l.last = step;
-    };
-    for (size_t i = 0; i < sequence_.size(); ++i) {
-      const int step = static_cast<int>(i);
-      for (const auto* list : {&sequence_[i].reads, &sequence_[i].writes, &sequence_[i].other_carries})
-        for (const Access& a : *list) use(a, step);
-      use(scratch_[i], step);
-    }
-    root_.resize(units_.blocks.size());
-    std::iota(root_.begin(), root_.end(), 0);
-  }
-
-  // ---- places of others ----
-  // A result of so many bytes may take the place of that block: every time the step reads it, that is at the element being written.
-  bool may_replace(size_t step, int32_t block, size_t bytes) const {
-    const Unit& u = sequence_[step];
-    if (u.kernel < 0 || units_.blocks[static_cast<size_t>(block)].bytes != bytes) return false;
-    const std::vector<bool>& in_place = facts_[static_cast<size_t>(u.kernel)].in_place;
-    if (in_place.empty()) return false;
-    for (size_t r = 0; r < u.reads.size(); ++r)
-      if (root_[at(u.reads[r])] == root_[static_cast<size_t>(block)] &&
-          (!in_place[r] || u.reads[r].shift != 0 || u.reads[r].bytes != bytes))
-        return false;
-    return true;
-  }
-
-  // An output that may overwrite an input does so when nothing reads the input after it is written.
-  void donate() {
-    for (size_t k = 0; k < units_.donations.size(); ++k) {
-      const int32_t j = units_.donations[k], out = units_.output_blocks[k];
-      if (j < 0 || out < 0) continue;
-      const auto input = static_cast<size_t>(j);
-      const bool handed_on = std::ranges::any_of(plan_.aliases, [&](const OutputAlias& a) { return a.input == j; });
-      const bool taken = std::ranges::find(plan_.donated, j) != plan_.donated.end();
-      if (handed_on || taken || !plan_.inputs[input].is_dense() || plan_.input_devices[input] != plan_.output_devices[k]) continue;
-      Block& o = units_.blocks[static_cast<size_t>(out)];
-      const int32_t in = units_.input_blocks[input];
-      const Life &ol = lives_[static_cast<size_t>(out)], &il = lives_[static_cast<size_t>(in)];
-      if (o.bytes != units_.blocks[static_cast<size_t>(in)].bytes || ol.first < il.last) continue;
-      if (ol.first == il.last && !may_replace(static_cast<size_t>(ol.first), in, o.bytes)) continue;
-      o.kind = Block::Kind::Input;
-      o.index = j;
-      plan_.donated[k] = j;
-    }
-  }
-
-  // Results that may, take the places of operands that die in their step.
-  void take_places() {
-    for (size_t i = 0; i < sequence_.size(); ++i) {
-      const int step = static_cast<int>(i);
-      for (const Access& w : sequence_[i].writes) {
-        const Life& out = lives_[at(w)];
-        if (units_.blocks[at(w)].kind != Block::Kind::Local || out.first != step) continue;
-        for (const Access& r : sequence_[i].reads) {
-          const int32_t in = root_[at(r)];
-          Life& life = lives_[static_cast<size_t>(in)];
-          if (units_.blocks[static_cast<size_t>(in)].kind != Block::Kind::Local || life.last != step) continue;
-          if (!may_replace(i, in, units_.blocks[at(w)].bytes)) continue;
-          root_[at(w)] = in;
-          life.last = std::max(out.last, step + 1);  // so that no other result of this step takes it
-          break;
-        }
+  // Schedules for less and less memory until the addresses are within the limit too.
+  Plan within(int32_t device, size_t unlimited, std::vector<size_t>& capacities) {
+    const auto d = static_cast<size_t>(device);
+    BudgetReport report{.device = device, .limit_bytes = devices_[d].limit_bytes, .unlimited_bytes = unlimited, .fits = false};
+    Plan plan = place(units_, facts_, bodies_, capacities);
+    report.fixed_bytes = unlimited - arena_bytes(plan, device);
+    report.least_bytes = unlimited;
+    std::vector<size_t> scratch;
+    for (const Unit& u : units_.units) scratch.push_back(scratch_bytes(u, facts_, bodies_));
+    const size_t room = report.limit_bytes > report.fixed_bytes ? report.limit_bytes - report.fixed_bytes : 0;
+    size_t target = room / codegen::kAlignment * codegen::kAlignment;
+    for (int round = 0; round < kRounds; ++round) {
+      const ScheduleProblem problem = problem_of(units_, scratch, facts_, device, target);
+      const Schedule found = schedule(problem, {.effort = kScheduleStepsPerSecond});
+      if (!found.fits) {
+        refuse(report, found, plan);
+        break;
       }
-    }
-  }
-
-  // ---- addresses: one arena a device ----
-  void allocate_arenas() {
-    arena_of_.assign(devices_.size(), -1);
-    for (size_t d = 0; d < devices_.size(); ++d) {
-      std::vector<size_t> placed;
-      std::vector<Lifetime> lifetimes;
-      for (size_t i = 0; i < units_.blocks.size(); ++i) {
-        const Block& b = units_.blocks[i];
-        if (b.kind != Block::Kind::Local || b.device != static_cast<int32_t>(d) || root_[i] != static_cast<int32_t>(i)) continue;
-        if (lives_[i].first < 0) continue;
-        placed.push_back(i);
-        lifetimes.push_back({lives_[i].first, lives_[i].last, b.bytes});
+      std::vector<int32_t> origin;
+      Units units = scheduled(units_, found, devices_, device, origin);
+      capacities[d] = room;
+      Plan tried = place(units, facts_, bodies_, capacities);
+      const size_t peak = report.fixed_bytes + arena_bytes(tried, device);
+      if (peak <= report.limit_bytes) {
+        describe(report, problem, found, units, tried, peak);
+        units_ = std::move(units);
+        plan = std::move(tried);
+        break;
       }
-      if (placed.empty()) continue;
-      keep_apart(lifetimes, devices_[d].gap_bytes);
-      const Allocation allocation = allocate(lifetimes, {.alignment = codegen::kAlignment});
-      for (size_t k = 0; k < placed.size(); ++k) lives_[placed[k]].offset = allocation.offsets[k];
-      arena_of_[d] = static_cast<int32_t>(plan_.arenas.size());
-      Arena arena{.device = static_cast<int32_t>(d), .bytes = codegen::align_up(allocation.peak)};
-      if (devices_[d].host_memory) arena.pinned_by = pinning_device();
-      plan_.arenas.push_back(arena);
+      report.least_bytes = std::min(report.least_bytes, peak);
+      // What lies apart from each other needs more than it has bytes: the schedule gets that much less.
+      const size_t over = peak - report.limit_bytes;
+      target = target > over + over / 8 ? (target - over - over / 8) / codegen::kAlignment * codegen::kAlignment : 0;
     }
+    reports_.push_back(std::move(report));
+    return plan;
   }
-  // Of the steps' devices the one whose copies reach memory of the host; -1: there is none.
-  int32_t pinning_device() const {
-    for (const Step& s : plan_.steps)
-      if (!s.on_host) return s.device;
-    return -1;
-  }
-  // Where values are so few and small that all stay in caches, what lies between them may take some memory.
-  static void keep_apart(std::vector<Lifetime>& lifetimes, size_t gap) {
-    if (lifetimes.size() * gap > kMostGapBytes) return;
-    for (Lifetime& l : lifetimes)
-      if (l.bytes >= kGapFromBytes) l.bytes += gap;
+  static size_t arena_bytes(const Plan& plan, int32_t device) {
+    size_t bytes = 0;
+    for (const Arena& a : plan.arenas)
+      if (a.device == device && a.pinned_by < 0) bytes += device::Account::counted(a.bytes);
+    return bytes;
   }
 
-  // ---- effects ----
-  Slot slot(const Access& a) const {
-    const Block& b = units_.blocks[static_cast<size_t>(root_[at(a)])];
-    Slot s;
-    s.bytes = a.bytes;
-    s.shift = a.shift;
-    s.value = a.block;
-    switch (b.kind) {
-      case Block::Kind::Local:
-        s.base = Slot::Base::Arena;
-        s.index = arena_of_[static_cast<size_t>(b.device)];
-        s.offset = lives_[static_cast<size_t>(root_[at(a)])].offset;
-        return s;
-      case Block::Kind::Input: s.base = Slot::Base::Input; break;
-      case Block::Kind::Output: s.base = Slot::Base::Output; break;
-      case Block::Kind::Constant: s.base = Slot::Base::Constant; break;
+  void describe(BudgetReport& report, const ScheduleProblem& problem, const Schedule& found, const Units& units, const Plan& plan,
+                size_t peak) const {
+    report.fits = true;
+    report.peak_bytes = report.least_bytes = peak;
+    for (const ScheduleAction& a : found.actions) {
+      report.offloaded += a.kind == ScheduleAction::Kind::Offload;
+      if (a.kind == ScheduleAction::Kind::Offload) report.offloaded_bytes += static_cast<size_t>(problem.values[static_cast<size_t>(a.id)].bytes);
     }
-    s.index = b.index;
-    return s;
+    for (const Unit& u : units.units) {
+      if (!u.is_again) continue;
+      const bool fetches = u.kind == Kind::Upload;
+      (fetches ? report.fetched : report.recomputed) += 1;
+      if (fetches) report.fetched_bytes += u.writes[0].bytes;
+    }
+    report.seconds = static_cast<double>(found.cost) * 1e-9;
+    report.unlimited_seconds = static_cast<double>(found.base_cost) * 1e-9;
+    report.bound_seconds = static_cast<double>(found.bound) * 1e-9;
+    name_largest(report, found, plan);
   }
-  void add_effects(size_t i) {
-    const Unit& u = sequence_[i];
-    std::vector<Effect>& effects = plan_.steps[i].effects;
-    const std::vector<bool> none, &in_place = u.kernel < 0 ? none : facts_[static_cast<size_t>(u.kernel)].in_place;
-    effects.reserve(u.reads.size() + u.writes.size() + u.other_carries.size() + 1);
-    for (size_t r = 0; r < u.reads.size(); ++r)
-      effects.push_back({Effect::Kind::Read, slot(u.reads[r]), r < in_place.size() && in_place[r]});
-    for (const Access& w : u.writes) effects.push_back({Effect::Kind::Write, slot(w)});
-    for (const Access& c : u.other_carries) effects.push_back({Effect::Kind::Carry, slot(c)});
-    if (scratch_[i].block >= 0) effects.push_back({Effect::Kind::Scratch, slot(scratch_[i])});
+  void refuse(BudgetReport& report, const Schedule& found, const Plan& unlimited) const {
+    report.least_bytes = std::min(report.least_bytes, report.fixed_bytes + static_cast<size_t>(found.least_limit));
+    name_largest(report, found, unlimited);
+  }
+  void name_largest(BudgetReport& report, const Schedule& found, const Plan& plan) const {
+    if (found.tightest_unit >= 0) report.tightest = units_.units[static_cast<size_t>(found.tightest_unit)].label;
+    report.largest = largest_in_arena(plan, report.device);
+  }
+  // Steps' results that take most.
+  static std::vector<std::pair<std::string, size_t>> largest_in_arena(const Plan& plan, int32_t device) {
+    std::vector<std::pair<std::string, size_t>> all;
+    for (const Step& s : plan.steps)
+      for (const Effect& e : s.writes())
+        if (e.slot.base == Slot::Base::Arena && plan.arenas[static_cast<size_t>(e.slot.index)].device == device && !s.is_again)
+          all.emplace_back(s.label, e.slot.bytes);
+    std::ranges::stable_sort(all, std::greater{}, &std::pair<std::string, size_t>::second);
+    if (all.size() > kLargest) all.resize(kLargest);
+    return all;
   }
 
-  Units units_;
-  std::span<const KernelFacts> facts_;
+  static constexpr int kRounds = 8;
+  static constexpr size_t kLargest = 5;
+  Units units_;  // in the order in which they run
+  std::span<const Constant> constants_;
+  const Facts facts_;
   std::span<const DeviceFacts> devices_;
-  Plan plan_;
-  std::vector<Unit> sequence_;     // as they run
-  std::vector<Access> scratch_;    // one a step; block -1: none
-  std::vector<Life> lives_;        // by block
-  std::vector<int32_t> root_;      // by block: the one whose place it has
-  std::vector<int32_t> arena_of_;  // by device
+  BodyPlans bodies_;
+  std::vector<BudgetReport> reports_;
 };
 
 }  // namespace
 
 Plan make_plan(Units units, Tables tables, std::span<const KernelFacts> facts, std::span<const DeviceFacts> devices) {
   TANDEM_CHECK(facts.size() == tables.kernels.size(), "facts of ", facts.size(), " kernels for ", tables.kernels.size());
-  Plan plan = Placer(std::move(units), facts, devices).run();
+  Plan plan = LimitedPlanner(in_order(std::move(units)), tables.constants, {facts, devices}).run();
   plan.constants = std::move(tables.constants);
   return plan;
 }

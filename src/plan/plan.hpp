@@ -49,6 +49,7 @@ struct Step {
   int64_t carries = 0, sequences = 0, trips = 0;
   bool reverse = false;
   bool may_fail = false;  // a launch that refuses some numbers, before it writes
+  bool is_again = false;  // so that the plan stays within a limit: it ran before, or what it brings was there
   std::string label, kernel_name;
   codegen::Cost cost;
   Location location;
@@ -68,6 +69,22 @@ struct Arena {
   size_t bytes = 0;
 };
 
+// What was done so that a plan stays within a device's limit, or why it does not.
+struct BudgetReport {
+  int32_t device = 0;
+  size_t limit_bytes = 0;     // of the device
+  size_t fixed_bytes = 0;     // inputs, outputs and constants in its memory
+  size_t unlimited_bytes = 0; // what the plan would take without a limit
+  size_t peak_bytes = 0;      // what it takes
+  size_t least_bytes = 0;     // the smallest limit at which a plan was found; the peak when it fits
+  bool fits = true;
+  int64_t recomputed = 0, offloaded = 0, fetched = 0;  // units that run again; values that go to the host's memory, and come from there
+  size_t offloaded_bytes = 0, fetched_bytes = 0;
+  double seconds = 0, unlimited_seconds = 0, bound_seconds = 0;  // of a run, as the cost model says; no plan of these units is faster than the bound
+  std::string tightest;                                          // the unit that sets the least limit
+  std::vector<std::pair<std::string, size_t>> largest;           // values alive there
+};
+
 struct Plan {
   std::vector<Step> steps;
   std::vector<Arena> arenas;             // planned peak of everything that lives only inside a run; one a device that has any
@@ -80,6 +97,7 @@ struct Plan {
   std::vector<int32_t> waits_at_end;  // the host waits for these steps: they write results that lie in its memory
   std::vector<Constant> constants;    // bodies use those of the plan that they are in
   Bindings bindings;
+  std::vector<BudgetReport> budgets;  // of the devices whose limit needed more than an order
 
   size_t arena_bytes() const;               // of all arenas
   size_t peak_bytes(int32_t device) const;  // what a run takes of a device's memory, counted as its account does
@@ -92,14 +110,18 @@ struct KernelFacts {
   std::vector<bool> in_place;  // one an input: whether an output of as many bytes may take its place. Empty: none
   std::string name;            // which entry of the device's list it is
   codegen::Cost cost;          // where somebody looks
+  double seconds = 0;          // where a device has a limit
 };
 struct DeviceFacts {
   bool host_memory = true;
-  size_t gap_bytes = 0;  // to keep between values in small memory
+  size_t gap_bytes = 0;    // to keep between values in small memory
+  size_t limit_bytes = 0;  // of a run: inputs, outputs, constants and arena together; 0: none
+  double link_bytes_per_second = 0, launch_seconds = 0;
 };
 
 // Orders the units, gives results the places of operands that die with them, outputs those of donated inputs, everything an address, and
-// each step what it waits for. `facts`: one a kernel of the tables.
+// each step what it waits for. `facts`: one a kernel of the tables. Where a device has a limit that this goes over, units run again or their
+// results go to the host's memory and back (schedule.hpp); Plan::budgets says so, also when no plan was found that fits.
 Plan make_plan(Units units, Tables tables, std::span<const KernelFacts> facts, std::span<const DeviceFacts> devices);
 
 // Checks a plan by replaying it, knowing nothing of how it was made. InternalError names the step and the invariant of ARCHITECTURE.md.

@@ -43,6 +43,7 @@ struct Unit {
   int64_t carries = 0, sequences = 0, trips = 0;     // While: trips < 0 is no limit
   bool reverse = false;
   bool may_fail = false;  // on what the numbers are: such a unit comes before state is overwritten, where nothing forbids it
+  bool is_again = false;  // it ran before, or was there: a limit asks for it
   std::string label;      // "matmul float32[32,10]", for messages and profiles
   Location location;
 };

@@ -1,0 +1,176 @@
+// Training within a device's memory: the same bits as without a limit, never more than the limit, and an error that says what would do.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "engine/engine.hpp"
+#include "late/late_device.hpp"
+#include "ops/table.hpp"
+#include "transform/grad.hpp"
+
+namespace tandem::engine {
+namespace {
+
+constexpr size_t kPlenty = size_t{1} << 30;
+
+// Some layers of a network: next weights and moments, and the loss.
+struct Net {
+  int layers = 6;
+  int64_t rows = 64, width = 48;
+};
+
+ir::Graph training_step(const Net& net) {
+  ir::Builder b(ops::table());
+  const auto matrix = [&] { return b.input({DType::F32, {net.width, net.width}}); };
+  std::vector<ir::Value> weights, moments;
+  for (int i = 0; i < net.layers; ++i) weights.push_back(matrix());
+  for (int i = 0; i < net.layers; ++i) moments.push_back(matrix());
+  const ir::Value x = b.input({DType::F32, {net.rows, net.width}});
+  ir::Value y = x;
+  for (const ir::Value w : weights) y = b.op("tanh", {b.op("matmul", {y, w})});
+  const ir::Value loss = b.op("sum", {b.op("square", {y})});
+  const std::vector<ir::Value> gradients = transform::gradients(b, {&loss, 1}, {}, weights);
+  std::vector<ir::Value> outputs, next_moments;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    next_moments.push_back(b.op("add", {b.op("multiply", {moments[i], b.scalar(DType::F32, 0.9)}), gradients[i]}));
+    outputs.push_back(b.op("subtract", {weights[i], b.op("multiply", {next_moments[i], b.scalar(DType::F32, 0.01)})}));
+  }
+  outputs.insert(outputs.end(), next_moments.begin(), next_moments.end());
+  outputs.push_back(loss);
+  return b.finish(outputs, "step");
+}
+
+class Budgets : public ::testing::Test {
+ protected:
+  struct Machine {
+    late::LateDevice& device;
+    Engine& engine;
+  };
+  // Never destroyed, as all devices and engines.
+  static Machine machine(size_t limit) {
+    late::LateDevice& device =
+        *late::make_device({.longest_delay_us = 0, .memory_bytes = kPlenty, .link_bytes_per_second = 1e9}).release();
+    Machine m{device, *new Engine(device)};
+    device.memory().set_limit(limit);
+    return m;
+  }
+
+  static TensorRef tensor(const Machine& m, const Shape& shape, float first) {
+    std::vector<float> numbers(static_cast<size_t>(element_count(shape)));
+    for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = first + 0.01f * static_cast<float>(i % 37);
+    TensorRef t{m.engine.allocate(numbers.size() * sizeof(float)), codegen::Operand::dense(DType::F32, shape), 0};
+    m.device.stream(device::StreamKind::Compute).upload(t.data(), numbers.data(), numbers.size() * sizeof(float));
+    return t;
+  }
+  static std::vector<float> read(const Machine& m, const TensorRef& t) {
+    std::vector<float> numbers(static_cast<size_t>(element_count(t.layout.shape)));
+    if (t.buffer->device().info().host_memory) {
+      std::memcpy(numbers.data(), t.data(), numbers.size() * sizeof(float));
+    } else {
+      m.device.stream(device::StreamKind::Compute).download(numbers.data(), t.data(), numbers.size() * sizeof(float));
+      m.device.finish();
+    }
+    return numbers;
+  }
+
+  struct Trained {
+    std::vector<float> losses, weights;
+    size_t peak = 0;
+    plan::Plan plan;
+  };
+  static Trained train(const Machine& m, const Net& net, int steps) {
+    const size_t states = 2 * static_cast<size_t>(net.layers);
+    std::vector<int32_t> donations(states + 1, -1);
+    for (size_t i = 0; i < states; ++i) donations[i] = static_cast<int32_t>(i);
+    const auto x = m.engine.compile(training_step(net), donations);
+    std::vector<TensorRef> state;
+    for (size_t i = 0; i < states; ++i) state.push_back(tensor(m, {net.width, net.width}, i < states / 2 ? -0.15f : 0.0f));
+    const TensorRef batch = tensor(m, {net.rows, net.width}, 0.2f);
+    Trained t;
+    m.device.memory().reset_peak();
+    for (int step = 0; step < steps; ++step) {
+      std::vector<const TensorRef*> inputs;
+      for (const TensorRef& s : state) inputs.push_back(&s);
+      inputs.push_back(&batch);
+      std::vector<TensorRef> out;
+      if (step == 0) t.plan = x->bind(inputs)->plan();
+      x->run(inputs, out);
+      t.losses.push_back(read(m, out[states])[0]);
+      out.resize(states);
+      state = std::move(out);
+    }
+    t.peak = m.device.memory().peak();
+    for (const TensorRef& s : state) {
+      const std::vector<float> numbers = read(m, s);
+      t.weights.insert(t.weights.end(), numbers.begin(), numbers.end());
+    }
+    return t;
+  }
+};
+
+TEST_F(Budgets, AStepWithinLessMemoryHasTheSameBits) {
+  const Net net{.layers = 8, .rows = 256, .width = 48};
+  const Trained free = train(machine(kPlenty), net, 4);
+  EXPECT_TRUE(free.plan.budgets.empty());
+  const size_t unlimited = free.plan.peak_bytes(0);
+  EXPECT_EQ(free.peak, unlimited);  // I21
+  for (const int percent : {90, 70, 55}) {
+    const size_t limit = unlimited * static_cast<size_t>(percent) / 100;
+    const Trained t = train(machine(limit), net, 4);
+    SCOPED_TRACE(percent);
+    plan::verify(t.plan);
+    EXPECT_EQ(t.losses, free.losses);
+    EXPECT_EQ(t.weights, free.weights);
+    EXPECT_LE(t.peak, limit);
+    EXPECT_EQ(t.peak, t.plan.peak_bytes(0));
+    ASSERT_EQ(t.plan.budgets.size(), 1u);
+    const plan::BudgetReport& report = t.plan.budgets[0];
+    EXPECT_GT(report.recomputed + report.offloaded + report.fetched, 0);
+    EXPECT_EQ(report.unlimited_bytes, unlimited);
+  }
+}
+
+TEST_F(Budgets, StateOfThreeTimesTheLimitTrains) {
+  const Net net{.layers = 12, .rows = 8, .width = 96};
+  const Trained free = train(machine(kPlenty), net, 3);
+  const size_t state = 24 * 96 * 96 * sizeof(float);
+  const Trained t = train(machine(state / 3), net, 3);
+  plan::verify(t.plan);
+  EXPECT_EQ(t.losses, free.losses);
+  EXPECT_EQ(t.weights, free.weights);
+  EXPECT_LE(t.peak, state / 3);
+}
+
+TEST_F(Budgets, TooLittleIsAnErrorThatSaysHowMuchWouldDo) {
+  const Net net{.layers = 4, .rows = 64, .width = 64};
+  std::string message;
+  try {
+    train(machine(60 << 10), net, 1);
+  } catch (const ResourceError& e) {
+    message = e.what();
+  }
+  EXPECT_NE(message.find("it does not fit into 1 MiB of late"), std::string::npos) << message;
+  EXPECT_NE(message.find("hint: a limit of"), std::string::npos) << message;
+}
+
+TEST_F(Budgets, TensorsThatWereNotUsedForLongestWaitOnTheHost) {
+  const Machine m = machine(size_t{1} << 20);
+  std::vector<TensorRef> kept;
+  for (int i = 0; i < 12; ++i) kept.push_back(tensor(m, {64, 512}, 0.125f * static_cast<float>(i)));  // 1.5 MiB
+  EXPECT_LE(m.device.memory().peak(), size_t{1} << 20);
+  EXPECT_GT(m.engine.memory().residents()->moves().spills, 0);
+  // Each is right, and computed with where it belongs.
+  for (size_t i = 0; i < kept.size(); ++i) {
+    const TensorRef* in[] = {&kept[i], &kept[i]};
+    std::vector<TensorRef> out;
+    m.engine.eager(ops::table().at("add"), {}, in, out);
+    EXPECT_FLOAT_EQ(read(m, out[0])[0], 0.25f * static_cast<float>(i));
+    EXPECT_EQ(&kept[i].buffer->device(), static_cast<device::Device*>(&m.device)) << "it came back";
+  }
+  EXPECT_LE(m.device.memory().peak(), size_t{1} << 20);
+  kept.clear();
+  EXPECT_EQ(m.device.pinned_memory().in_use(), 0u);
+}
+
+}  // namespace
+}  // namespace tandem::engine
