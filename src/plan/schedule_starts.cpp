@@ -9,6 +9,9 @@ namespace {
 // How many of the most promising evictions are judged exactly.
 constexpr size_t kJudged = 4;
 
+// How often the price of memory is raised when nothing helps at it.
+constexpr int kMostStuck = 12;
+
 struct Eviction {
   std::vector<Insertion> insertions;
   double merit = 0;  // bytes above the limit that go away, for the price
@@ -22,6 +25,7 @@ Candidate fit(const Model& model, Evaluator& evaluator, std::vector<int32_t> seq
   Remaker remaker(model, picture, random);
   std::vector<int32_t> changed, best_sequence;
   Score score = evaluator.score(sequence);
+  int stuck = 0;
   remaker.excess_price = 0.1 * static_cast<double>(model.base_sum) / static_cast<double>(std::max<int64_t>(1, score.excess));
   while (score.is_valid && score.excess > 0) {
     picture.draw(evaluator);
@@ -53,7 +57,12 @@ Candidate fit(const Model& model, Evaluator& evaluator, std::vector<int32_t> seq
       best_merit = merit;
       best_sequence = changed;
     }
-    if (best_merit == 0) break;
+    if (best_merit == 0) {
+      if (++stuck > kMostStuck) break;
+      remaker.excess_price *= 8;
+      evaluator.score(sequence);
+      continue;
+    }
     score = evaluator.score(sequence = best_sequence);
   }
   sequence.assign(evaluator.kept().begin(), evaluator.kept().end());
