@@ -153,6 +153,73 @@ TEST_F(Budgets, TooLittleIsAnErrorThatSaysHowMuchWouldDo) {
   EXPECT_NE(message.find("hint: a limit of"), std::string::npos) << message;
 }
 
+// Any graph: chains and joins of cheap and dear ops, a row that only the host computes, an output that is an input's too.
+ir::Graph random_graph(std::mt19937& random) {
+  ir::Builder b(ops::table());
+  const auto pick = [&](size_t n) { return static_cast<size_t>(random() % n); };
+  std::vector<ir::Value> values;
+  for (int i = 0; i < 3; ++i) values.push_back(b.input({DType::F32, {32, 32}}));
+  const size_t count = 8 + pick(24);
+  for (size_t i = 0; i < count; ++i) {
+    const ir::Value x = values[pick(values.size())], y = values[values.size() - 1 - pick(std::min<size_t>(values.size(), 4))];
+    switch (pick(7)) {
+      case 0: values.push_back(b.op("matmul", {x, y})); break;
+      case 1: values.push_back(b.op("tanh", {b.op("multiply", {y, b.scalar(DType::F32, 0.03)})})); break;
+      case 2: values.push_back(b.op("sort", {y})); break;
+      case 3: values.push_back(b.op("subtract", {x, b.op("transpose", {y})})); break;
+      case 4: values.push_back(b.op("maximum", {b.op("cumsum", {x}, {{"axis", int64_t{1}}}), y})); break;
+      case 5: values.push_back(b.op("softmax", {x})); break;
+      default: values.push_back(b.op("add", {x, y})); break;
+    }
+  }
+  return b.finish({values.back(), b.op("sum", {values[values.size() / 2]}), values[3]}, "random");
+}
+
+TEST_F(Budgets, RandomGraphsHaveTheSameBitsWithinAnyLimit) {
+  const char* asked = std::getenv("BUDGET_GRAPHS");  // thousands take minutes
+  const int graphs = asked ? std::atoi(asked) : 40;
+  const Machine free = machine(kPlenty), tight = machine(kPlenty);
+  int limited = 0;
+  for (int seed = 0; seed < graphs; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(static_cast<uint32_t>(seed));
+    const ir::Graph graph = random_graph(random);
+    const auto run = [&](const Machine& m, size_t& peak) {
+      std::vector<TensorRef> in, out;
+      for (int i = 0; i < 3; ++i) in.push_back(tensor(m, {32, 32}, 0.1f * static_cast<float>(i)));
+      const TensorRef* inputs[] = {&in[0], &in[1], &in[2]};
+      const auto x = m.engine.compile(graph);
+      const auto bound = x->bind(inputs);
+      plan::verify(bound->plan());
+      peak = bound->plan().peak_bytes(0);
+      m.device.memory().reset_peak();
+      bound->run(inputs, out);
+      const size_t measured = m.device.memory().peak();
+      EXPECT_EQ(measured, peak);
+      std::vector<float> all;
+      for (const TensorRef& t : out) {
+        const std::vector<float> numbers = read(m, t);
+        all.insert(all.end(), numbers.begin(), numbers.end());
+      }
+      m.engine.trim();
+      return all;
+    };
+    size_t unlimited = 0, peak = 0;
+    tight.device.memory().set_limit(kPlenty);
+    const std::vector<float> expected = run(free, unlimited);
+    const size_t limit = unlimited * (35 + random() % 60) / 100;
+    tight.device.memory().set_limit(limit);
+    try {
+      EXPECT_EQ(run(tight, peak), expected);
+      EXPECT_LE(peak, limit);
+      ++limited;
+    } catch (const ResourceError& e) {
+      EXPECT_NE(std::string(e.what()).find("needs at least"), std::string::npos) << e.what();
+    }
+  }
+  EXPECT_GT(limited, graphs / 3);
+}
+
 TEST_F(Budgets, TensorsThatWereNotUsedForLongestWaitOnTheHost) {
   const Machine m = machine(size_t{1} << 20);
   std::vector<TensorRef> kept;
