@@ -63,9 +63,10 @@ TEST(Memory, WhatIsKeptIsGivenBackBeforeItIsAnError) {
   });
   use(*m, 8000);
   const device::BufferRef tensor = m->allocate(6016);
-  EXPECT_EQ(asked, 1);
+  EXPECT_EQ(asked, 0) << "the spare arena was enough";
   EXPECT_EQ(device.memory().in_use(), 6016u);
   EXPECT_THROW(m->allocate(6016), ResourceError);
+  EXPECT_EQ(asked, 1);
   EXPECT_THROW(use(*m, 6016), ResourceError);
   use(*m, 3968);
 }
