@@ -155,6 +155,7 @@ void add_strings(nb::module_& m) {
   });
   s.def("split_bytes", [](const Tensor& x) { return from_parts(now([&] { return so::split_bytes(x); })); });
   s.def("split_characters", [](const Tensor& x) { return from_parts(now([&] { return so::split_characters(x); })); });
+  s.def("fingerprint", [](const Tensor& x) { return now([&] { return so::fingerprint(x); }); });
   s.def("is_utf8", [](const Tensor& x) { return so::is_utf8(x); });
   s.def("code_points", [](const Tensor& x) { return from_parts(now([&] { return so::code_points(x); })); });
   s.def("parse_examples", parse_examples, "(values, counts) of each feature (key, dtype), over all serialized examples.");

@@ -118,6 +118,8 @@ def stop_gradient(input, name=None):
 @api
 def fill(dims, value, name=None, layout=None):
     value = tensor(value)
+    if value.ndim and value.shape.num_elements() == 1:
+        value = reshape(value, [])
     if value.ndim:
         raise errors.InvalidArgumentError(None, None, f"fill: value must be a scalar, got shape {value.shape}")
     return ops.full(value, shape=_extents(dims))
@@ -359,6 +361,11 @@ def reshape(tensor_, shape, name=None):
     wanted = _shape_argument(shape)
     if isinstance(wanted, (list, tuple)):
         wanted = [-1 if d is None else number(d) if isinstance(d, np.generic) else d for d in wanted]
+    if 0 in x.dims and wanted is not None:  # of no elements, the extent that is not said follows from the others, as TensorFlow counts
+        known = ints(wanted) if not any(isinstance(d, Tensor) and d.is_traced for d in (wanted if isinstance(wanted, list) else [wanted])) else []
+        if known.count(-1) == 1 and 0 in known and all(isinstance(d, int) for d in x.dims):
+            full = lambda extents: int(np.prod([d for d in extents if d > 0]))  # noqa: E731
+            wanted = [full(x.dims) // full(known) if d == -1 else d for d in known]
     return ops.reshape(x, shape=wanted)
 
 

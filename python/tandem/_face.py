@@ -89,7 +89,7 @@ def _type_differs(x, dtype):
 def _check_fits(x, dtype):
     """Python's numbers are not cut: 1.5 is no int32, and 'a' is no number."""
     if isinstance(x, (bool, np.bool_)):
-        if not dtype.is_bool:
+        if not dtype.is_bool and dtype.size < 4:  # wider ones take True for 1
             raise TypeError(f"Cannot convert {x!r} to EagerTensor of dtype {dtype.name}")
     elif isinstance(x, float):
         if not dtype.is_floating:

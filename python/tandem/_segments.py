@@ -33,8 +33,31 @@ def _reduced(how, data, ids, count):
     if how == "sqrt_n":
         total = _reduced("sum", data, ids, count)
         return ops.divide(total, ops.sqrt(ops.cast(ops.maximum(_sizes(ids, count, total), 1), dtype=total.dtype)))
+    if how == "prod" and data.dtype.is_floating:
+        return _product(data, ids, count)
     made = getattr(ops, "segment_" + how)(data, ids, segments=count)
     return made if made.dtype is data.dtype else ops.cast(made, dtype=data.dtype)
+
+
+def _product(data, ids, count):
+    """A product's gradient is what the others of its group give: the product by the factor, or where that is the only 0 that of the others."""
+    from tandem._gradient import custom_gradient
+
+    @custom_gradient
+    def product(data):
+        made = ops.segment_prod(data, ids, segments=count)
+
+        def backward(g):
+            none = ops.equal(data, 0)
+            filled = ops.where(none, ops.cast(1, dtype=data.dtype), data)
+            zeros = ops.take(ops.segment_sum(ops.cast(none, dtype="int32"), ids, segments=count), ids, axis=0)
+            others = ops.take(ops.segment_prod(filled, ids, segments=count), ids, axis=0)
+            share = ops.where(ops.equal(zeros, ops.cast(none, dtype="int32")), ops.divide(others, filled), ops.cast(0, dtype=data.dtype))
+            return ops.multiply(ops.take(g, ids, axis=0), share)
+
+        return made, backward
+
+    return product(data)
 
 
 def _sizes(ids, count, like):

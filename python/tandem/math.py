@@ -71,7 +71,9 @@ def rint(x, name=None):
 @api
 def erfcinv(x, name=None):
     x = float_tensor(x, "erfcinv")
-    return -ops.ndtri(x * 0.5) * float(np.sqrt(0.5))
+    made = -ops.ndtri(x * 0.5) * float(np.sqrt(0.5))
+    infinity = convert(np.array(np.inf, x.dtype.as_numpy_dtype))
+    return ops.where(ops.equal(x, 0), infinity, ops.where(ops.equal(x, 2), -infinity, made))
 
 
 @api
@@ -497,17 +499,20 @@ def cumulative_logsumexp(x, axis=0, exclusive=False, reverse=False, name=None):
     axis = axis_in(axis, x.ndim)
     x = ops.flip(x, axis=[axis]) if reverse else x
     length = x.dims[axis]
+    lowest = convert(np.array(-np.inf, x.dtype.as_numpy_dtype))
+    if 0 in x.shape.as_list():
+        return x
     # All prefixes at once: row i of a lower triangle.
     spread = expand_dims(ops.moveaxis(x, source=[axis], destination=[-1]), -2)
     kept = ops.tri(rows=[length], columns=[length], k=-1 if exclusive else 0, dtype="bool")
-    masked = ops.where(kept, spread, convert(np.array(-np.inf, x.dtype.as_numpy_dtype)))
+    masked = ops.where(kept, spread, lowest)
     peak = ops.stop_gradient(ops.max(masked, axis=[-1], keepdims=True))
     peak = ops.where(ops.is_finite(peak), peak, _full_like(0)(peak))
     total = ops.sum(ops.where(kept, ops.exp(ops.subtract(spread, peak)), 0.0), axis=[-1])
     made = ops.add(ops.log(total), ops.squeeze(peak, axis=[-1]))
+    made = ops.moveaxis(cast(made, x.dtype), source=[-1], destination=[axis])
     if exclusive:
         made = ops.maximum(made, convert(np.array(x.dtype.min, x.dtype.as_numpy_dtype)))
-    made = ops.moveaxis(cast(made, x.dtype), source=[-1], destination=[axis])
     return ops.flip(made, axis=[axis]) if reverse else made
 
 

@@ -164,6 +164,10 @@ Tensor to_number(const Tensor& x, DType dtype) {
   }
 }
 
+Tensor fingerprint(const Tensor& x) {
+  return each_number<int64_t>(x, [](const std::string& s) { return static_cast<int64_t>(fingerprint64(s)); });
+}
+
 Tensor to_hash_bucket(const Tensor& x, int64_t buckets) {
   require_buckets(buckets);
   return each_number<int64_t>(

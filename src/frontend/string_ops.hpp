@@ -16,6 +16,7 @@ Tensor length(const Tensor& x, Unit unit);                                      
 Tensor substr(const Tensor& x, const Tensor& position, const Tensor& count, Unit unit);  // int64 positions, scalars or of x's shape
 Tensor join(const std::vector<Tensor>& xs, const std::string& separator);                // scalars stand beside every element
 Tensor to_number(const Tensor& x, DType dtype);                                          // UserError names the string that is none
+Tensor fingerprint(const Tensor& x);                                                     // int64, the bits of fingerprint64
 Tensor to_hash_bucket(const Tensor& x, int64_t buckets);                                 // int64, by fingerprint64
 Tensor to_plain_hash_bucket(const Tensor& x, int64_t buckets);                           // by hash64
 Tensor to_keyed_hash_bucket(const Tensor& x, int64_t buckets, uint64_t key0, uint64_t key1);
