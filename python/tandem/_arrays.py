@@ -66,6 +66,11 @@ def cast(x, dtype, name=None):
             return ComplexTensor.make(any_tensor(x), dtype)
         if dtype.name == "string" and getattr(x, "dtype", None) is dtype:
             return x
+        if dtype.name.startswith("float8"):
+            from tandem import _float8
+
+            if _float8.is_float8(dtype):
+                return _float8.Float8Tensor.make(any_tensor(x), dtype)
         raise NotImplementedError(f"tf.cast to {dtype.name}")
     x = tensor(x)
     if x.dtype is dtype:

@@ -70,7 +70,7 @@ def _y(order):
     return compute
 
 
-bessel_y0, bessel_y1 = _function("bessel_y0", _y(0), -np.inf, -np.inf), _function("bessel_y1", _y(1), -np.inf, np.inf)
+bessel_y0, bessel_y1 = _function("bessel_y0", _y(0), -np.inf, -np.inf), _function("bessel_y1", _y(1), -np.inf, -np.inf)
 
 
 def _expint(x):

@@ -10,7 +10,7 @@ from keras.src.backend.common.stateless_scope import StatelessScope
 from keras.src.backend.common.symbolic_scope import SymbolicScope
 from keras.src.backend.config import floatx
 
-from tandem import _convert, _core
+from tandem import _convert, _core, _float8
 from tandem._sparse import SparseTensor
 from tandem._trace import CallShapes, NeedsData, begun_again
 
@@ -39,6 +39,10 @@ def convert_to_tensor(x, dtype=None, sparse=None, ragged=None):
         raise ValueError("`ragged=True` is not supported with the tandem backend")
     if isinstance(x, KerasVariable):
         x = x.value
+    if isinstance(x, _float8.Float8Tensor):
+        return x if dtype is None else _float8.cast(x, standardize_dtype(dtype))
+    if dtype is not None and _float8.is_float8(dtype):
+        return _float8.Float8Tensor.make(convert_to_tensor(x), dtype)
     if isinstance(x, KerasTensor):
         raise ValueError(f"a KerasTensor has no value: {x}")
     if dtype is not None:
@@ -61,7 +65,7 @@ def convert_to_numpy(x):
 
 
 def is_tensor(x):
-    return isinstance(x, (Tensor, SparseTensor))
+    return isinstance(x, (Tensor, SparseTensor, _float8.Float8Tensor))
 
 
 def dense(x):
@@ -102,7 +106,7 @@ def shape(x):
     """The extents; where one is not known yet, an object that stands for it in other shapes."""
     if isinstance(x, KerasTensor):
         return x.shape
-    if isinstance(x, Tensor):
+    if isinstance(x, (Tensor, _float8.Float8Tensor)):
         return x.dims
     return tuple(x.shape)
 
