@@ -9,7 +9,7 @@ from tandem import _dtypes as dtypes
 from tandem import errors
 from tandem._convert import NotOneTensor
 from tandem._dtypes import as_dtype
-from tandem._face import Composite, CoreVariable, Tensor, any_tensor, api, axes, axis_in, convert, ints, number, of_literal, ops, pair, shape as _shape_argument, strict, tensor
+from tandem._face import Composite, CoreVariable, Tensor, any_tensor, api, axes, axis_in, convert, count, ints, number, of_literal, ops, pair, shape as _shape_argument, strict, tensor
 from tandem._host_calls import NoTensorYet, UnknownShape, dims_of
 from tandem._shape import TensorShape
 from tandem._trace import is_about_missing_values
@@ -277,8 +277,8 @@ def take_slice(x, axis, start, stop=None):
 
 def eye(num_rows, num_columns=None, batch_shape=None, dtype=dtypes.float32, name=None):
     dtype = as_dtype(dtype)
-    rows = number(num_rows)
-    columns = rows if num_columns is None else number(num_columns)
+    rows = count(num_rows)
+    columns = rows if num_columns is None else count(num_columns)
     if dtype.is_complex:
         return cast(eye(rows, columns, batch_shape, dtype.real_dtype), dtype)
     made = ops.eye(rows=[rows], columns=[columns], dtype=dtype)
@@ -536,7 +536,7 @@ def split(value, num_or_size_splits, axis=0, num=None, name="split"):
     axis = axis_in(axis, value.ndim)
     extent = value.dims[axis]
     if isinstance(parts, (list, tuple, TensorShape)):
-        sizes = [number(p) for p in parts]
+        sizes = [count(p) for p in parts]
         if -1 in sizes:
             sizes[sizes.index(-1)] = extent - (sum(sizes) + 1)
     else:

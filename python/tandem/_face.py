@@ -175,6 +175,15 @@ def number(x):
     return x.item() if hasattr(x, "item") else x
 
 
+def count(x):
+    """A whole number, or the extent of the trace that a traced one was computed from."""
+    if isinstance(x, CoreVariable):
+        x = x.read()
+    if not (isinstance(x, Tensor) and x.is_traced):
+        return x if isinstance(x, Dim) else int(number(x))
+    return ops.iota(shape=[x]).dims[0]  # an error says that a shape cannot depend on numbers
+
+
 def ints(x):
     """Whole numbers for an attribute, as a list: of a number, a sequence, an array or a tensor."""
     if x is None:

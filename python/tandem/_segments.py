@@ -5,6 +5,7 @@ from tandem import errors
 from tandem._arrays import _needs_data, cast, reshape
 from tandem._dtypes import as_dtype
 from tandem._face import Composite, api, convert, number, ops, tensor
+from tandem._face import count as extent_of
 
 
 def _segments_of(ids, what):
@@ -33,8 +34,13 @@ def _reduced(how, data, ids, count):
     if how == "sqrt_n":
         total = _reduced("sum", data, ids, count)
         return ops.divide(total, ops.sqrt(ops.cast(ops.maximum(_sizes(ids, count, total), 1), dtype=total.dtype)))
-    if how == "prod" and data.dtype.is_floating:
+    if how == "prod" and isinstance(count, int) and data.dtype.is_floating:
         return _product(data, ids, count)
+    if not isinstance(count, int):  # an extent of the trace
+        limits = {"sum": 0, "prod": 1, "max": -np.inf, "min": np.inf} if data.dtype.is_floating else {"sum": 0, "prod": 1, "max": data.dtype.min, "min": data.dtype.max}
+        base = ops.full(convert(np.array(limits[how], data.dtype.as_numpy_dtype)), shape=[count, *data.dims[1:]])
+        mode = {"sum": "add", "prod": "mul"}.get(how, how)
+        return ops.scatter(base, ops.expand_dims(ids, axis=[1]), data, mode=mode)
     made = getattr(ops, "segment_" + how)(data, ids, segments=count)
     return made if made.dtype is data.dtype else ops.cast(made, dtype=data.dtype)
 
@@ -61,7 +67,7 @@ def _product(data, ids, count):
 
 
 def _sizes(ids, count, like):
-    sizes = ops.segment_sum(ops.full(convert(1), shape=ids.dims), ids, segments=count)
+    sizes = _reduced("sum", ops.full(convert(1), shape=ids.dims), ids, count)
     return reshape(sizes, [count] + [1] * (like.ndim - 1))
 
 
@@ -85,8 +91,8 @@ def _sorted(how):
 def _unsorted(how):
     @api
     def segment(data, segment_ids, num_segments, name=None):
-        data, ids, count = tensor(data), tensor(segment_ids), int(number(num_segments))
-        if not ids.is_traced and ids.shape.num_elements() and ids.numpy().max() >= count:
+        data, ids, count = tensor(data), tensor(segment_ids), extent_of(num_segments)
+        if not ids.is_traced and isinstance(count, int) and ids.shape.num_elements() and ids.numpy().max() >= count:
             raise errors.InvalidArgumentError(None, None, f"segment_ids = {ids.numpy().max()} is out of range [0, {count})")
         flat_ids = reshape(ids, [-1])
         rows = reshape(data, [-1, *data.dims[ids.ndim :]])

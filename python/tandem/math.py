@@ -7,6 +7,7 @@ from tandem import errors
 from tandem._arrays import _full_like, cast, expand_dims, reshape, where
 from tandem._dtypes import as_dtype
 from tandem._face import Composite, Tensor, any_tensor, api, axes, axis_in, convert, float_tensor, has_promotion, ints, number, of_literal, ops, pair, strict, tensor
+from tandem._face import count as extent_of
 from tandem._gather import searchsorted, top_k  # noqa: F401
 
 int32, int64, float32 = as_dtype("int32"), as_dtype("int64"), as_dtype("float32")
@@ -602,11 +603,11 @@ def confusion_matrix(labels, predictions, num_classes=None, weights=None, dtype=
 
             raise _needs_data("tf.math.confusion_matrix without num_classes")
         num_classes = largest.item() + 1
-    count = int(number(num_classes))
+    count = extent_of(num_classes)
     for what, x in (("labels", labels), ("predictions", predictions)):
         if not x.is_traced and x.shape.num_elements() and x.numpy().min() < 0:
             raise errors.InvalidArgumentError(None, None, f"`{what}` contains negative values")
-        if not x.is_traced and x.shape.num_elements() and x.numpy().max() >= count:
+        if not x.is_traced and isinstance(count, int) and x.shape.num_elements() and x.numpy().max() >= count:
             raise errors.InvalidArgumentError(None, None, f"`{what}` out of bound: {x.numpy().max()} with num_classes {count}")
     values = _ones_like(labels, dtype) if weights is None else cast(tensor(weights), dtype)
     base = ops.full(convert(np.array(0, dtype.as_numpy_dtype)), shape=[count, count])
