@@ -148,7 +148,48 @@ def _normalize_whole(module):
     module._layer_normalization, module._rms_normalization = _layer_normalization, _rms_normalization
 
 
+class _WithSparse:
+    """Keras's backend, as layers see it that ask whether it has sparse tensors. Ours takes them, and most ops make dense ones of them; the flag itself stays
+    False, since Keras's tests then make theirs with TensorFlow or JAX."""
+
+    SUPPORTS_SPARSE_TENSORS = True
+
+    def __init__(self, backend):
+        self._backend = backend
+
+    def __getattr__(self, name):
+        return getattr(self._backend, name)
+
+
+def _slice_sparse(module):
+    """fit and its like take rows of arrays: a sparse tensor that is one of them becomes dense."""
+    from keras.src.backend.config import backend
+
+    if backend() != NAME:
+        return
+    adapter = module.get_data_adapter
+
+    @functools.wraps(adapter)
+    def get_data_adapter(x, *args, **kwargs):
+        from keras.src import tree
+
+        from keras_tandem.src.arrays import plain_sparse
+
+        if "tandem._sparse" in sys.modules:
+            x = tree.map_structure(plain_sparse, x) if isinstance(x, (list, tuple, dict)) else plain_sparse(x)
+        return adapter(x, *args, **kwargs)
+
+    module.get_data_adapter = get_data_adapter
+
+
+def _take_sparse(module):
+    if module.backend.backend() == NAME:
+        module.backend = _WithSparse(module.backend)
+
+
 AFTER = {
+    "keras.src.trainers.data_adapters": _slice_sparse,
+    "keras.src.layers.core.input_layer": _take_sparse,
     "keras.src.ops.nn": _normalize_whole,
     "keras.src.backend.config": _allow,
     "keras.src.utils.module_utils": _lend_face,

@@ -196,7 +196,6 @@ def assert_scalar(tensor, message=None, name=None):
     x = any_tensor(tensor)
     if x.ndim:
         raise ValueError(f"{message or ''}Expected scalar shape, saw shape: {x.shape}.")
-    return x
 
 
 def assert_type(tensor, tf_type, message=None, name=None):

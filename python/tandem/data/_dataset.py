@@ -51,7 +51,11 @@ def _calls(num_parallel_calls):
 
 def _has_rows_of_its_own(leaf):
     """Whether the rows of a leaf are not the rows of its tensors."""
-    return hasattr(getattr(leaf, "like", None), "nested_row_splits")
+    return hasattr(getattr(leaf, "like", None), "nested_row_splits") or _is_sparse(leaf)
+
+
+def _is_sparse(leaf):
+    return hasattr(getattr(leaf, "like", None), "dense_shape")
 
 
 class Dataset:
@@ -439,6 +443,10 @@ class Dataset:
     def batch(self, batch_size, drop_remainder=False, num_parallel_calls=None, deterministic=None, name=None):
         if self._known_nest is not None and any(isinstance(leaf, _nest.RaggedRow) for leaf in self._known_nest.leaves):
             return self.ragged_batch(batch_size, drop_remainder)
+        if self._known_nest is not None and any(_is_sparse(leaf) for leaf in self._known_nest.leaves):
+            from tandem.data import _python_stages
+
+            return _python_stages.batch_with_sparse(self, _int(batch_size), bool(drop_remainder))
         pipe = self._pipe.batch(_int(batch_size), bool(drop_remainder), _calls(num_parallel_calls), deterministic is not False)
         return Dataset._of(pipe, self._known_nest, "_BatchDataset", [self], self._function, self._loose_batch)
 
@@ -489,7 +497,9 @@ class Dataset:
         return _python_stages.ragged_batch(self, _int(batch_size), bool(drop_remainder), as_dtype(row_splits_dtype))
 
     def sparse_batch(self, batch_size, row_shape, name=None):
-        raise NotImplementedError("Dataset.sparse_batch; use ragged_batch or padded_batch")
+        from tandem.data import _python_stages
+
+        return _python_stages.sparse_batch(self, _int(batch_size), row_shape)
 
     def unbatch(self, name=None):
         if self._known_nest is not None and any(_has_rows_of_its_own(leaf) for leaf in self._known_nest.leaves):
