@@ -9,6 +9,7 @@ std::span<const KernelEntry> kernel_list() {
   static constexpr KernelEntry kList[] = {
       // clang-format off: one line each
       {"gemm", make_gemm},
+      {"conv", make_conv},
       {"check", make_check},
       {"put", make_put},
       {"order", make_order},

@@ -28,6 +28,7 @@ bool has_kernel(std::string_view op);
 
 // The entries, one source file each under kernels/.
 std::shared_ptr<const OpenClProgram> make_gemm(const codegen::Kernel& kernel, Core& core, std::string& refusal);
+std::shared_ptr<const OpenClProgram> make_conv(const codegen::Kernel& kernel, Core& core, std::string& refusal);
 std::shared_ptr<const OpenClProgram> make_check(const codegen::Kernel& kernel, Core& core, std::string& refusal);
 std::shared_ptr<const OpenClProgram> make_put(const codegen::Kernel& kernel, Core& core, std::string& refusal);
 std::shared_ptr<const OpenClProgram> make_order(const codegen::Kernel& kernel, Core& core, std::string& refusal);

@@ -31,7 +31,7 @@ class OpenClEvent final : public device::Event {
 
 class OpenClStream final : public device::Stream {
  public:
-  OpenClStream(Core& core, device::StreamKind kind, std::unique_ptr<PacedCopies> copies);  // `copies`: of an emulated device
+  OpenClStream(Core& core, device::StreamKind kind, std::unique_ptr<Pace> pace);  // `copies`: of an emulated device
   ~OpenClStream() override;
   void launch(const std::shared_ptr<const device::Program>& program, const device::LaunchArgs& args) override;
   void copy(void* to, const void* from, size_t bytes) override;
@@ -47,12 +47,13 @@ class OpenClStream final : public device::Stream {
   void upload_staged(void* to, std::unique_ptr<char[]> staged, size_t bytes);
   void add_paced(cl_mem memory, size_t bytes, std::function<void()> copy);
   cl_event marker();
+  cl_event held();
 
   Core& core_;
   const device::StreamKind kind_;
   std::mutex mutex_;
   cl_command_queue queue_ = nullptr;
-  std::unique_ptr<PacedCopies> copies_;
+  std::unique_ptr<Pace> pace_;
 };
 
 }  // namespace tandem::opencl

@@ -21,8 +21,8 @@ constexpr Variable kVariables[] = {
      "the system moves threads as it likes."},
     {"TANDEM_DEVICE", "cpu", "The device that runs what does not name one, such as `cpu`, `ref` or `opencl:0`."},
     {"TANDEM_EMULATE_GPU", "",
-     "GPUs that are not there, `NxSIZE` or `NxSIZE@RATE` such as `2x512MiB@12GB/s`: cores of the CPU pose as `gpu:0`, `gpu:1` …, each with "
-     "so much memory, behind a link of that rate. Needs PoCL."},
+     "GPUs that are not there, `NxSIZE`, `NxSIZE@RATE` or `NxSIZE@RATE*SPEED` such as `2x512MiB@12GB/s*0.5`: cores of the CPU pose as "
+     "`gpu:0`, `gpu:1` …, each with so much memory, behind a link of that rate, at a part of the core's speed. Needs PoCL."},
     {"TANDEM_CPU_ISA", "native",
      "The vector instructions the cpu device may use: `native`, or `avx2`, `avx512` or `avx512_bf16` to force narrower code."},
     {kCacheDir, "$XDG_CACHE_HOME/tandem/kernels, else ~/.cache/tandem/kernels",

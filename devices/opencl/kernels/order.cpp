@@ -107,9 +107,9 @@ constexpr std::string_view kLocal = R"(
   }
   barrier(CLK_LOCAL_MEM_FENCE);
   for (long size = stage == 0 ? 2 : stage; size <= (stage == 0 ? $B : stage); size *= 2) {
-    for (long half = (size < $B ? size : $B) / 2; half > 0; half /= 2) {
+    for (long gap = (size < $B ? size : $B) / 2; gap > 0; gap /= 2) {
       for (int e = item; e < $B / 2; e += $G) {
-        const int a = (int)(e / half * half * 2 + e % half), b = a + (int)half;
+        const int a = (int)(e / gap * gap * 2 + e % gap), b = a + (int)gap;
         const $K ka = lk[a], kb = lk[b];
         const int pa = lp[a], pb = lp[b];
         const bool up = ((at + a) & size) == 0;
