@@ -17,6 +17,7 @@ void CL_CALLBACK free_staged(cl_event, cl_int, void* staged) { delete[] static_c
 
 // ---- events ----
 
+OpenClEvent::OpenClEvent(Core& core) : core_(core), context_(core.context) {}
 OpenClEvent::~OpenClEvent() {
   if (event_) functions().ReleaseEvent(event_);
 }
@@ -36,6 +37,7 @@ void OpenClEvent::synchronize() {
   const cl_int status = functions().WaitForEvents(1, &e);
   functions().ReleaseEvent(e);
   check(status, "work before an event");
+  core_.failures->check(Failures::Who::Copies);
 }
 bool OpenClEvent::has_happened() const {
   cl_event e = retained();
@@ -48,21 +50,40 @@ bool OpenClEvent::has_happened() const {
 
 // ---- streams ----
 
-OpenClStream::OpenClStream(Core& core, std::unique_ptr<PacedCopies> copies) : core_(core), copies_(std::move(copies)) {
+OpenClStream::OpenClStream(Core& core, device::StreamKind kind, std::unique_ptr<Pace> pace)
+    : core_(core), kind_(kind), pace_(std::move(pace)) {
   cl_int status = CL_SUCCESS;
   queue_ = functions().CreateCommandQueue(core_.context, core_.device, 0, &status);
   check(status, "making a queue");
 }
 OpenClStream::~OpenClStream() {
   functions().Finish(queue_);
-  copies_.reset();
+  pace_.reset();
   functions().ReleaseCommandQueue(queue_);
 }
 
 void OpenClStream::launch(const std::shared_ptr<const device::Program>& program, const device::LaunchArgs& args) {
   std::lock_guard lock(mutex_);
+  cl_event begin = pace_ && pace_->slows_launches() ? marker() : nullptr;
   static_cast<const OpenClProgram&>(*program).enqueue(core_, queue_, args);
+  if (begin) {
+    cl_event done = marker();
+    pace_->add_launch(begin, done, held());
+  }
   functions().Flush(queue_);
+}
+
+// What is given to the queue later waits for the event, which is the caller's to set.
+cl_event OpenClStream::held() {
+  cl_int status = CL_SUCCESS;
+  cl_event after = functions().CreateUserEvent(core_.context, &status);
+  check(status, "making an event");
+  functions().RetainEvent(after);
+  status = functions().EnqueueBarrierWithWaitList(queue_, 1, &after, nullptr);
+  functions().ReleaseEvent(after);
+  check(status, "waiting for what is paced");
+  functions().Flush(queue_);
+  return after;
 }
 
 cl_event OpenClStream::marker() {
@@ -74,17 +95,10 @@ cl_event OpenClStream::marker() {
 
 // What is given to the queue later waits for the copy, and the copy for what was given before.
 void OpenClStream::add_paced(cl_mem memory, size_t bytes, std::function<void()> copy) {
-  cl_int status = CL_SUCCESS;
   cl_event before = marker();
-  cl_event after = functions().CreateUserEvent(core_.context, &status);
-  check(status, "making an event");
-  functions().RetainEvent(after);
-  status = functions().EnqueueBarrierWithWaitList(queue_, 1, &after, nullptr);
-  functions().ReleaseEvent(after);
-  check(status, "waiting for a copy");
-  functions().Flush(queue_);
+  cl_event after = held();
   functions().RetainMemObject(memory);  // it may be given back meanwhile
-  copies_->add(before, after, bytes, [copy = std::move(copy), memory] {
+  pace_->add(before, after, bytes, [copy = std::move(copy), memory] {
     copy();
     functions().ReleaseMemObject(memory);
   });
@@ -102,7 +116,7 @@ void OpenClStream::upload(void* to, const void* host, size_t bytes) {
   cl_event done = nullptr;
   {
     std::lock_guard lock(mutex_);
-    if (copies_) {
+    if (pace_) {
       add_paced(place.memory, bytes, [=] { std::memcpy(place.host, host, bytes); });
       if (waits) done = marker();
     } else {
@@ -120,7 +134,7 @@ void OpenClStream::upload(void* to, const void* host, size_t bytes) {
 void OpenClStream::upload_staged(void* to, std::unique_ptr<char[]> staged, size_t bytes) {
   const Place place = core_.memory->at(to);
   std::lock_guard lock(mutex_);
-  if (copies_) {
+  if (pace_) {
     const std::shared_ptr<char[]> shared(std::move(staged));
     return add_paced(place.memory, bytes, [=] { std::memcpy(place.host, shared.get(), bytes); });
   }
@@ -151,7 +165,7 @@ void OpenClStream::download(void* host, const void* from, size_t bytes) {
   if (bytes == 0) return;
   const Place place = core_.memory->at(from);
   std::lock_guard lock(mutex_);
-  if (copies_) return add_paced(place.memory, bytes, [=] { std::memcpy(host, place.host, bytes); });
+  if (pace_) return add_paced(place.memory, bytes, [=] { std::memcpy(host, place.host, bytes); });
   check(functions().EnqueueReadBuffer(queue_, place.memory, CL_FALSE, place.offset, bytes, host, 0, nullptr, nullptr), "download");
   functions().Flush(queue_);
 }
@@ -202,6 +216,10 @@ void OpenClStream::wait(device::Event& event) {
 }
 
 // Not under the lock: others may add to the queue meanwhile.
-void OpenClStream::synchronize() { check(functions().Finish(queue_), "waiting for a stream"); }
+void OpenClStream::synchronize() {
+  const int64_t given = kind_ == device::StreamKind::Compute ? core_.failures->last() : 0;
+  check(functions().Finish(queue_), "waiting for a stream");
+  core_.failures->check(kind_ == device::StreamKind::Compute ? Failures::Who::Computes : Failures::Who::Copies, given);
+}
 
 }  // namespace tandem::opencl

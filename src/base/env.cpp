@@ -14,11 +14,15 @@ namespace {
 constexpr std::string_view kCacheDir = "TANDEM_CACHE_DIR";
 
 constexpr Variable kVariables[] = {
-    {"TANDEM_THREADS", "0", "Threads that compute, the calling one included; `0` is all cores this process may use."},
+    {"TANDEM_THREADS", "0", "Threads that compute, the calling one included; `0` is one for each core that the cpu device has."},
+    {"TANDEM_CORES", "",
+     "Cores that the cpu device computes on, such as `0-3,6`; its threads stay on them. Empty: as many as are left beside emulated GPUs, "
+     "and "
+     "the system moves threads as it likes."},
     {"TANDEM_DEVICE", "cpu", "The device that runs what does not name one, such as `cpu`, `ref` or `opencl:0`."},
     {"TANDEM_EMULATE_GPU", "",
-     "GPUs that are not there, `NxSIZE` or `NxSIZE@RATE` such as `2x512MiB@12GB/s`: cores of the CPU pose as `gpu:0`, `gpu:1` …, each with "
-     "so much memory, behind a link of that rate. Needs PoCL."},
+     "GPUs that are not there, `NxSIZE`, `NxSIZE@RATE` or `NxSIZE@RATE*SPEED` such as `2x512MiB@12GB/s*0.5`: cores of the CPU pose as "
+     "`gpu:0`, `gpu:1` …, each with so much memory, behind a link of that rate, at a part of the core's speed. Needs PoCL."},
     {"TANDEM_CPU_ISA", "native",
      "The vector instructions the cpu device may use: `native`, or `avx2`, `avx512` or `avx512_bf16` to force narrower code."},
     {kCacheDir, "$XDG_CACHE_HOME/tandem/kernels, else ~/.cache/tandem/kernels",
