@@ -73,9 +73,9 @@ PacedCopies::~PacedCopies() {
   thread_.join();
 }
 
-void PacedCopies::add(cl_event before, cl_event after, size_t bytes, std::function<void()> copy) {
+void PacedCopies::add(const profile::Piece& piece, cl_event before, cl_event after, size_t bytes, std::function<void()> copy) {
   std::lock_guard lock(mutex_);
-  jobs_.push_back({before, after, bytes, std::move(copy)});
+  jobs_.push_back({piece, before, after, bytes, std::move(copy)});
   changed_.notify_all();
 }
 
@@ -100,6 +100,7 @@ void PacedCopies::loop() {
       }
     }
     job.copy = nullptr;  // what it holds goes before anybody is told that it is done
+    if (job.piece && status == CL_SUCCESS) job.piece.done(begin.time_since_epoch().count(), profile::now());
     f.SetUserEventStatus(job.after, status == CL_SUCCESS ? CL_COMPLETE : status);
     f.ReleaseEvent(job.after);
     lock.lock();

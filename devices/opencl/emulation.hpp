@@ -9,6 +9,8 @@
 #include <string_view>
 #include <thread>
 
+#include "profile/recorder.hpp"
+
 namespace tandem::opencl {
 
 struct Emulation {
@@ -26,10 +28,12 @@ class PacedCopies {
   explicit PacedCopies(double bytes_per_second) : bytes_per_second_(bytes_per_second), thread_([this] { loop(); }) {}
   ~PacedCopies();
   // `copy` runs once `before` has happened; then `after`, a user event, is set. Releases `before`, and `after` for the thread.
-  void add(cl_event before, cl_event after, size_t bytes, std::function<void()> copy);
+  // `piece`: is told when it was done.
+  void add(const profile::Piece& piece, cl_event before, cl_event after, size_t bytes, std::function<void()> copy);
 
  private:
   struct Job {
+    profile::Piece piece;
     cl_event before, after;
     size_t bytes;
     std::function<void()> copy;

@@ -112,8 +112,9 @@ class OpenCl final : public device::Device {
                                  static_cast<size_t>(info_of<cl_ulong>(o.device, CL_DEVICE_MAX_MEM_ALLOC_SIZE)), o.emulated, o.name);
     core_.codes = std::make_unique<Codes>(env::cache_dir(), static_cast<uint64_t>(env::get_count("TANDEM_CACHE_MIB", kMostCacheMib)) << 20);
     core_.pinned = std::make_unique<PinnedMemory>(core_.context, core_.device);
-    for (auto& s : streams_)
-      s = std::make_unique<OpenClStream>(core_, o.emulated ? std::make_unique<PacedCopies>(o.link_bytes_per_second) : nullptr);
+    for (size_t i = 0; i < streams_.size(); ++i)
+      streams_[i] = std::make_unique<OpenClStream>(core_, static_cast<device::StreamKind>(i),
+                                                   o.emulated ? std::make_unique<PacedCopies>(o.link_bytes_per_second) : nullptr);
   }
 
   const device::DeviceInfo& info() const override { return info_; }
