@@ -84,14 +84,14 @@ Pace::~Pace() {
   thread_.join();
 }
 
-void Pace::add(cl_event before, cl_event after, size_t bytes, std::function<void()> copy) {
+void Pace::add(const profile::Piece& piece, cl_event before, cl_event after, size_t bytes, std::function<void()> copy) {
   std::lock_guard lock(mutex_);
-  jobs_.push_back({nullptr, before, after, bytes, std::move(copy)});
+  jobs_.push_back({piece, nullptr, before, after, bytes, std::move(copy)});
   changed_.notify_all();
 }
 void Pace::add_launch(cl_event begin, cl_event before, cl_event after) {
   std::lock_guard lock(mutex_);
-  jobs_.push_back({begin, before, after, 0, {}});
+  jobs_.push_back({{}, begin, before, after, 0, {}});
   changed_.notify_all();
 }
 
@@ -125,6 +125,7 @@ void Pace::loop() {
       std::this_thread::sleep_until(begin + std::chrono::duration_cast<Clock::duration>(needed));
     }
     job.copy = nullptr;  // what it holds goes before anybody is told that it is done
+    if (job.piece && status == CL_SUCCESS) job.piece.done(begin.time_since_epoch().count(), profile::now());
     f.SetUserEventStatus(job.after, status == CL_SUCCESS ? CL_COMPLETE : status);
     f.ReleaseEvent(job.after);
     lock.lock();

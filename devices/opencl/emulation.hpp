@@ -9,6 +9,8 @@
 #include <string_view>
 #include <thread>
 
+#include "profile/recorder.hpp"
+
 namespace tandem::opencl {
 
 struct Emulation {
@@ -30,10 +32,12 @@ class Pace {
   // `after`, a user event, is set when as much time has passed since `begin` as the device needs for what the core did until `before`.
   void add_launch(cl_event begin, cl_event before, cl_event after);
   // `copy` runs once `before` has happened; then `after`, a user event, is set. Releases `before`, and `after` for the thread.
-  void add(cl_event before, cl_event after, size_t bytes, std::function<void()> copy);
+  // `piece`: is told when it was done.
+  void add(const profile::Piece& piece, cl_event before, cl_event after, size_t bytes, std::function<void()> copy);
 
  private:
   struct Job {
+    profile::Piece piece;
     cl_event begin, before, after;
     size_t bytes;
     std::function<void()> copy;

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "opencl_program.hpp"
+#include "times.hpp"
 
 namespace tandem::opencl {
 
@@ -41,9 +42,11 @@ void Launch::buffer(cl_mem memory) { set(sizeof memory, &memory); }
 void Launch::run(cl_command_queue queue, std::span<const size_t> groups, std::span<const size_t> group_items) {
   std::array<size_t, 3> all{};
   for (size_t i = 0; i < groups.size(); ++i) all[i] = groups[i] * group_items[i];
+  cl_event done = nullptr;
   check(functions().EnqueueNDRangeKernel(queue, code_.kernel(), static_cast<cl_uint>(groups.size()), nullptr, all.data(),
-                                         group_items.data(), 0, nullptr, nullptr),
+                                         group_items.data(), 0, nullptr, Capture::is_on() ? &done : nullptr),
         "launch");
+  if (done) Capture::keep(done);
 }
 
 }  // namespace tandem::opencl

@@ -20,7 +20,8 @@ namespace tandem::opencl {
           X(CreateKernel) X(SetKernelArg) X(ReleaseKernel) X(EnqueueNDRangeKernel) X(EnqueueReadBuffer) X(EnqueueWriteBuffer)           \
               X(EnqueueCopyBuffer) X(EnqueueFillBuffer) X(EnqueueMarkerWithWaitList) X(EnqueueBarrierWithWaitList) X(Flush) X(Finish)   \
                   X(WaitForEvents) X(GetEventInfo) X(SetEventCallback) X(ReleaseEvent) X(CreateUserEvent) X(SetUserEventStatus)         \
-                      X(RetainEvent) X(ReleaseContext) X(ReleaseCommandQueue)
+                      X(RetainEvent) X(ReleaseContext) X(ReleaseCommandQueue)                   \
+                      X(RetainCommandQueue) X(GetEventProfilingInfo)
 
 struct Functions {
 #define X(name) decltype(&cl##name) name = nullptr;

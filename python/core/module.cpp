@@ -26,4 +26,5 @@ NB_MODULE(_core, m) {
   add_strings(m);
   add_loop(m);
   add_devices_config(m);
+  add_profile(m);
 }

@@ -9,6 +9,7 @@ import functools
 import importlib.abc
 import importlib.machinery
 import importlib.metadata
+import inspect
 import os
 import sys
 
@@ -187,9 +188,31 @@ def _take_sparse(module):
         module.backend = _WithSparse(module.backend)
 
 
+def _profile_batches(module):
+    """TensorBoard(profile_batch=…) knows the backends that can record; ours can."""
+    from keras.src.backend.config import backend
+
+    kind = module.TensorBoard
+    init = kind.__init__
+    names = list(inspect.signature(init).parameters)
+
+    @functools.wraps(init)
+    def __init__(self, *args, **kwargs):
+        if backend() != NAME:
+            return init(self, *args, **kwargs)
+        given = dict(zip(names[1:], args)) | kwargs
+        profile_batch = given.pop("profile_batch", 0)
+        init(self, **given)
+        if profile_batch:
+            self._init_profile_batch(profile_batch)
+
+    kind.__init__ = __init__
+
+
 AFTER = {
     "keras.src.trainers.data_adapters": _slice_sparse,
     "keras.src.layers.core.input_layer": _take_sparse,
+    "keras.src.callbacks.tensorboard": _profile_batches,
     "keras.src.ops.nn": _normalize_whole,
     "keras.src.backend.config": _allow,
     "keras.src.utils.module_utils": _lend_face,

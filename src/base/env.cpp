@@ -30,6 +30,8 @@ constexpr Variable kVariables[] = {
     {"TANDEM_CACHE_MIB", "1024",
      "How large that folder may grow; kernels that were not used for longest are removed. `0` is without limit."},
     {"TANDEM_LOG", "", "Topics to print to stderr, with commas between: `dispatch`, `plan`, `pass`, `cache`, `compile`, `step`."},
+    {"TANDEM_PROFILE", "",
+     "A file for a profile of the whole process: `FILE.html` is a page, `FILE.json` a trace for ui.perfetto.dev, another name gives both."},
     {"TANDEM_DUMP", "", "A folder that receives the graph after every pass, the plan and the kernels; empty writes none."},
     {"TANDEM_DISABLE_PASS", "", "Passes to leave out, by name, with commas between; `keep` expands what a device would run whole."},
     {"TANDEM_VERIFY", "0", "`1` checks every plan and the graph after every pass in release builds too."},

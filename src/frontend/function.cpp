@@ -15,6 +15,7 @@
 #include "frontend/tracer.hpp"
 #include "frontend/variable_impl.hpp"
 #include "ir/print.hpp"
+#include "profile/recorder.hpp"
 
 namespace tandem {
 namespace frontend {
@@ -216,6 +217,7 @@ class FunctionImpl {
   }
 
   std::shared_ptr<Trace> trace(Signature signature) {
+    const profile::Span compiling(profile::Kind::Compile, options_.name);
     Tracer tracer(options_.name, options_.precision);
     std::vector<Tensor> outputs = traced_body(tracer, signature.types());
     auto t = std::make_shared<Trace>(Trace{std::move(signature)});

@@ -109,7 +109,7 @@ struct KernelFacts {
   size_t scratch_bytes = 0;
   std::vector<bool> in_place;  // one an input: whether an output of as many bytes may take its place. Empty: none
   std::string name;            // which entry of the device's list it is
-  codegen::Cost cost;          // where somebody looks
+  codegen::Cost cost;
   double seconds = 0;          // where a device has a limit
 };
 struct DeviceFacts {
