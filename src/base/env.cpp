@@ -19,6 +19,11 @@ constexpr Variable kVariables[] = {
     {"TANDEM_EMULATE_GPU", "",
      "GPUs that are not there, `NxSIZE` or `NxSIZE@RATE` such as `2x512MiB@12GB/s`: cores of the CPU pose as `gpu:0`, `gpu:1` …, each with "
      "so much memory, behind a link of that rate. Needs PoCL."},
+    {"TANDEM_GPU_MEMORY", "",
+     "How much of each GPU's memory may be taken, such as `512MiB`; empty is all of it. Steps are planned to stay within it."},
+    {"TANDEM_HOST_MEMORY", "",
+     "How much of the host's memory pipelines, copies to and from GPUs and what waits there for them may take together, such as `2GiB`; "
+     "empty is without limit."},
     {"TANDEM_CPU_ISA", "native",
      "The vector instructions the cpu device may use: `native`, or `avx2`, `avx512` or `avx512_bf16` to force narrower code."},
     {kCacheDir, "$XDG_CACHE_HOME/tandem/kernels, else ~/.cache/tandem/kernels",
@@ -68,6 +73,26 @@ int64_t get_count(std::string_view name, int64_t most) {
   if (error != std::errc() || stop != end) user_error(name, ": \"", text, "\" is not a whole number");
   if (value < 0 || value > most) user_error(name, ": \"", text, "\" is not from 0 to ", most);
   return value;
+}
+
+size_t get_bytes(std::string_view name) {
+  struct Unit {
+    std::string_view name;
+    double bytes;
+  };
+  static constexpr Unit kUnits[] = {{"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}, {"KB", 1e3},
+                                    {"MB", 1e6},     {"GB", 1e9},     {"TB", 1e12},    {"B", 1}};
+  constexpr double kMost = 0x1p50;
+  const std::string text = get(name);
+  if (text.empty()) return 0;
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
+  const std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
+  for (const Unit& u : kUnits)
+    if (error == std::errc() && unit == u.name && number * u.bytes >= 1 && number * u.bytes <= kMost)
+      return static_cast<size_t>(number * u.bytes);
+  user_error(name, ": \"", text,
+             "\" is not a size\n  hint: a number with KiB, MiB, GiB (or KB, MB, GB) behind it, such as 512MiB or 1.5GiB");
 }
 
 std::vector<std::string> get_names(std::string_view name, std::span<const std::string_view> known) {

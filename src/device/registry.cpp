@@ -3,6 +3,7 @@
 #include <map>
 #include <mutex>
 
+#include "base/env.hpp"
 #include "base/text.hpp"
 #include "device/device.hpp"
 
@@ -61,7 +62,11 @@ Device& get(std::string_view name) {
   if (auto it = made.find(name); it != made.end()) return *it->second;
   if (const Candidate* c = candidates().find(name)) {
     if (!c->skipped.empty()) resource_error(ErrorCode::Unavailable, name, ": ", c->skipped);
-    return *made.emplace(std::string(name), c->make()).first->second;
+    const size_t limit = env::get_bytes("TANDEM_GPU_MEMORY");  // before the device, in case it is no size
+    Device& device = *made.emplace(std::string(name), c->make()).first->second;
+    Account& memory = device.memory();
+    if (limit && !device.info().host_memory && (memory.limit() == 0 || limit < memory.limit())) memory.set_limit(limit);
+    return device;
   }
   std::string known;
   for (const Candidate& c : candidates().all()) known += cat(known.empty() ? "" : ", ", c.name);
