@@ -35,6 +35,9 @@ constexpr Variable kVariables[] = {
     {"TANDEM_DISABLE_PASS", "", "Passes to leave out, by name, with commas between; `keep` expands what a device would run whole."},
     {"TANDEM_PLAN_EFFORT", "1",
      "How long a plan within a limit is looked for, about in seconds; counted and not timed, so the plan is the same each time."},
+    {"TANDEM_PLAN_MEANS", "recompute,offload,state",
+     "By what a plan may stay within a limit, with commas between: computing results again, results on the host, state on the host. Fewer "
+     "are for comparing."},
     {"TANDEM_VERIFY", "0", "`1` checks every plan and the graph after every pass in release builds too."},
     {"TANDEM_KERAS_UNTESTED", "0", "`1` lets Python use a version of Keras that was not tested."},
 };

@@ -316,6 +316,16 @@ size_t Executable::plan_count() const {
   return bound_.size();
 }
 
+std::string Executable::budget_summary() const {
+  std::lock_guard lock(mutex_);
+  const auto* last = bound_.newest();
+  std::string text;
+  if (last)
+    for (const plan::BudgetReport& r : (*last)->plan().budgets)
+      text += cat(text.empty() ? "" : "\n", plan::summary(r, devices_.at(static_cast<size_t>(r.device)).info().name));
+  return text;
+}
+
 void Executable::drop_plans() {
   std::lock_guard lock(mutex_);
   bound_.clear();

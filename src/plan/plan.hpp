@@ -130,6 +130,7 @@ struct DeviceFacts {
 struct PlanOptions {
   int64_t effort = 100'000'000;     // steps of search (ScheduleOptions), about a second
   std::function<bool()> is_enough;  // likewise
+  bool may_recompute = true, may_offload = true;
 };
 
 // Orders the units, gives results the places of operands that die with them, outputs those of donated inputs, everything an address, and
