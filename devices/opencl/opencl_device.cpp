@@ -83,7 +83,7 @@ class PinnedBuffer final : public device::Buffer {
 
 class OpenCl final : public device::Device {
  public:
-  explicit OpenCl(const Options& o) : pinned_(cat(o.name, ", pinned")) {
+  explicit OpenCl(const Options& o) : pinned_(cat(o.name, ", pinned"), 0, &device::host_account()) {
     core_.name = o.name;
     core_.device = o.device;
     cl_int status = CL_SUCCESS;

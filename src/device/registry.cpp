@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 
+#include "base/env.hpp"
 #include "base/text.hpp"
 #include "device/device.hpp"
 
@@ -105,8 +106,12 @@ Device& get(std::string_view name) {
   if (auto it = devices.find(found.part.name); it != devices.end()) return *it->second;  // asked for by the physical name
   if (c.name == kCpu) found.part.threads = made().threads ? std::max(1, made().threads / found.part.count) : 0;
   const bool is_whole = found.part.count == 1 && found.part.limit_bytes == 0 && found.part.threads == 0;
-  auto device = is_whole || !c.divide ? c.make() : c.divide(found.part);
-  return *devices.emplace(found.part.name, std::move(device)).first->second;
+  const size_t limit = env::get_bytes("TANDEM_GPU_MEMORY");  // before the device, in case it is no size
+  auto made_now = is_whole || !c.divide ? c.make() : c.divide(found.part);
+  Device& device = *devices.emplace(found.part.name, std::move(made_now)).first->second;
+  Account& memory = device.memory();
+  if (limit && !device.info().host_memory && (memory.limit() == 0 || limit < memory.limit())) memory.set_limit(limit);
+  return device;
 }
 
 bool is_made(std::string_view name) {

@@ -406,6 +406,11 @@ std::string FlatCallable::graph_str() const {
   return last ? ir::print(*last->graph) : "";
 }
 
+std::string FlatCallable::budget_summary() const {
+  const auto last = impl_of(impl_).last();
+  return last && last->executable ? last->executable->budget_summary() : "";
+}
+
 std::vector<Variable> FlatCallable::variables() const {
   std::vector<Variable> all;
   if (const auto last = impl_of(impl_).last())

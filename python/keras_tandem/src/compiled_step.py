@@ -118,6 +118,11 @@ class CompiledStep:
             self._compiled[key] = CompiledFor(self, types, pack)
         return self._compiled[key]
 
+    def budget_summaries(self):
+        """What each kind of batch's plan does to stay within a device's memory; one line each, none for what fits as it is."""
+        lines = [_core.budget_summary(compiled.function) for compiled in self._compiled.values()]
+        return list(dict.fromkeys(line for line in lines if line))
+
     def __call__(self, data):
         """Runs it on one batch, and gives what the step gives."""
         tensors, pack = self.flatten(data)

@@ -205,6 +205,7 @@ class Trainer(base_trainer.Trainer):
         function = self.make_train_function()
         validation = None
         logs, epoch_logs = {}, None
+        said = False
         callbacks.on_train_begin()
         native = self._native_loop(function, iterator, shuffled=True)
         for epoch in range(self._initial_epoch or initial_epoch, epochs):
@@ -214,6 +215,9 @@ class Trainer(base_trainer.Trainer):
                 native, function, iterator, callbacks, callbacks.on_train_batch_begin, callbacks.on_train_batch_end,
                 lambda: self.stop_training, "train",
             )  # fmt: skip
+            if verbose != 0 and not said:
+                said = True
+                _say_budget(function.step)
             epoch_logs = dict(self._get_metrics_result_or_logs(logs) or {})
             if validation_data is not None and self._should_eval(epoch, validation_freq):
                 if validation is None:
@@ -329,6 +333,12 @@ class _NativeLoop:
             if every_step or seconds != math.inf:
                 end(first + steps - 1 if every_step else loop.step - 1, pythonify_logs(self._logs()))
         return self._logs()
+
+
+def _say_budget(step):
+    """What the step does so that it stays within a device's memory, if it has to do anything."""
+    for line in getattr(step, "budget_summaries", list)():
+        print(line, flush=True)
 
 
 def _as_tensors(data):
