@@ -28,6 +28,8 @@ constexpr Variable kVariables[] = {
     {"TANDEM_LOG", "", "Topics to print to stderr, with commas between: `dispatch`, `plan`, `pass`, `cache`, `compile`, `step`."},
     {"TANDEM_DUMP", "", "A folder that receives the graph after every pass, the plan and the kernels; empty writes none."},
     {"TANDEM_DISABLE_PASS", "", "Passes to leave out, by name, with commas between; `keep` expands what a device would run whole."},
+    {"TANDEM_PLAN_EFFORT", "1",
+     "How long a plan within a limit is looked for, about in seconds; counted and not timed, so the plan is the same each time."},
     {"TANDEM_VERIFY", "0", "`1` checks every plan and the graph after every pass in release builds too."},
     {"TANDEM_KERAS_UNTESTED", "0", "`1` lets Python use a version of Keras that was not tested."},
 };

@@ -59,7 +59,10 @@ struct Devices {
 struct Planned {
   plan::Plan plan;
   std::vector<std::shared_ptr<const device::Program>> programs;
-  std::vector<int32_t> homes;  // one an input: the device it belongs to. Where the plan has another one, it waits on the host for good
+  std::vector<int32_t> homes;   // one an input: the device it belongs to. Where the plan has another one, it waits on the host for good
+  size_t pinned_bytes = 0;      // of the host's memory that copies reach: what waits there, and the plan's own
+  size_t state_bytes = 0;       // of inputs that wait there
+  int64_t updates_on_host = 0;  // nodes that are computed there because of it
 };
 Planned planned(plan::Request request, const Devices& devices);
 

@@ -48,8 +48,7 @@ class Budgets : public ::testing::Test {
   };
   // Never destroyed, as all devices and engines.
   static Machine machine(size_t limit) {
-    late::LateDevice& device =
-        *late::make_device({.longest_delay_us = 0, .memory_bytes = kPlenty, .link_bytes_per_second = 1e9}).release();
+    late::LateDevice& device = *late::make_device({.longest_delay_us = 0, .memory_bytes = kPlenty, .link_bytes_per_second = 1e9}).release();
     Machine m{device, *new Engine(device)};
     device.memory().set_limit(limit);
     return m;
@@ -75,7 +74,7 @@ class Budgets : public ::testing::Test {
 
   struct Trained {
     std::vector<float> losses, weights;
-    size_t peak = 0;
+    size_t peak = 0, pinned_peak = 0;
     plan::Plan plan;
   };
   static Trained train(const Machine& m, const Net& net, int steps) {
@@ -89,6 +88,7 @@ class Budgets : public ::testing::Test {
     Trained t;
     m.device.memory().reset_peak();
     for (int step = 0; step < steps; ++step) {
+      if (step == 1) m.device.pinned_memory().reset_peak();  // what was spilled while the state was made is gone
       std::vector<const TensorRef*> inputs;
       for (const TensorRef& s : state) inputs.push_back(&s);
       inputs.push_back(&batch);
@@ -100,6 +100,7 @@ class Budgets : public ::testing::Test {
       state = std::move(out);
     }
     t.peak = m.device.memory().peak();
+    t.pinned_peak = m.device.pinned_memory().peak();
     for (const TensorRef& s : state) {
       const std::vector<float> numbers = read(m, s);
       t.weights.insert(t.weights.end(), numbers.begin(), numbers.end());
@@ -139,18 +140,72 @@ TEST_F(Budgets, StateOfThreeTimesTheLimitTrains) {
   EXPECT_EQ(t.losses, free.losses);
   EXPECT_EQ(t.weights, free.weights);
   EXPECT_LE(t.peak, state / 3);
+  EXPECT_EQ(t.peak, t.plan.peak_bytes(0));
+  ASSERT_EQ(t.plan.budgets.size(), 1u);
+  const plan::BudgetReport& report = t.plan.budgets[0];
+  EXPECT_GT(report.state_bytes, state / 2);
+  EXPECT_GT(report.updates_on_host, 0) << "gradients come and weights go: less to copy than all the state both ways";
+  EXPECT_EQ(t.pinned_peak, report.pinned_bytes);
+  const std::string line = plan::summary(report, "late");
+  EXPECT_NE(line.find("of state on the host"), std::string::npos) << line;
+  EXPECT_NE(line.find("updates computed there"), std::string::npos) << line;
+}
+
+size_t number_behind(const std::string& text, const std::string& words) {
+  const size_t from = text.find(words);
+  return from == std::string::npos ? 0 : std::stoull(text.substr(from + words.size()));
 }
 
 TEST_F(Budgets, TooLittleIsAnErrorThatSaysHowMuchWouldDo) {
   const Net net{.layers = 4, .rows = 64, .width = 64};
+  const auto refusal = [&](size_t limit) {
+    try {
+      train(machine(limit), net, 1);
+    } catch (const ResourceError& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  const std::string message = refusal(30 << 10);
+  EXPECT_EQ(message.find("step: it does not fit into 30 KiB (30720 bytes) of late: it needs at least "), 0u) << message;
+  EXPECT_NE(message.find(" sets"), std::string::npos) << message;
+  EXPECT_NE(message.find("\n  largest values: "), std::string::npos) << message;
+  EXPECT_NE(message.find("\n  tried: computing again, results on the host, "), std::string::npos) << message;
+  // That much does.
+  const size_t least = number_behind(message, "hint: a limit of ");
+  ASSERT_GT(least, 0u) << message;
+  const Trained t = train(machine(least), net, 2), free = train(machine(kPlenty), net, 2);
+  EXPECT_EQ(t.losses, free.losses);
+  EXPECT_LE(t.peak, least);
+  EXPECT_EQ(t.peak, t.plan.peak_bytes(0));
+}
+
+TEST_F(Budgets, MoreMemoryIsNeverSlower) {
+  const Net net{.layers = 10, .rows = 192, .width = 64};
+  const size_t unlimited = train(machine(kPlenty), net, 1).plan.peak_bytes(0);
+  double before = 1e9;
+  for (const size_t percent : {30, 40, 50, 60, 70, 80, 90, 100}) {
+    SCOPED_TRACE(percent);
+    const Trained t = train(machine(unlimited * percent / 100), net, 1);
+    EXPECT_GT(t.plan.seconds, 0);
+    EXPECT_LE(t.plan.seconds, before);
+    before = t.plan.seconds;
+  }
+}
+
+TEST_F(Budgets, TheHostsMemoryHasALimitOfItsOwn) {
+  const Net net{.layers = 12, .rows = 8, .width = 96};
+  const size_t state = 24 * 96 * 96 * sizeof(float);
+  const Machine m = machine(state / 3);
+  m.device.pinned_memory().set_limit(state / 4);
   std::string message;
   try {
-    train(machine(60 << 10), net, 1);
+    train(m, net, 1);
   } catch (const ResourceError& e) {
     message = e.what();
   }
-  EXPECT_NE(message.find("it does not fit into 1 MiB of late"), std::string::npos) << message;
-  EXPECT_NE(message.find("hint: a limit of"), std::string::npos) << message;
+  EXPECT_NE(message.find("pinned"), std::string::npos) << message;
+  EXPECT_LE(m.device.pinned_memory().peak(), state / 4);
 }
 
 // Any graph: chains and joins of cheap and dear ops, a row that only the host computes, an output that is an input's too.
