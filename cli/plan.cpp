@@ -7,7 +7,9 @@
 namespace tandem::cli {
 namespace {
 
-constexpr const PlanMode* kModes[] = {&kPlanAllocate};
+constexpr const PlanMode* kModes[] = {&kPlanModel, &kPlanCards, &kPlanAllocate};
+
+constexpr std::string_view kFlags[] = {"cards", "json", "curve", "quick"};
 
 std::string name_of(const PlanMode& m) { return m.option.empty() ? "MODEL.keras" : cat("--", m.option); }
 
@@ -37,6 +39,8 @@ const Command kPlan = {.name = "plan",
                        .summary = "tells, before anything runs, whether it fits into a device's memory",
                        .help = "",
                        .run = run,
+                       .flags = kFlags,
+                       .most_files = 1,
                        .long_help = help};
 
 }  // namespace tandem::cli

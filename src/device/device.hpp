@@ -89,6 +89,7 @@ struct Candidate {
   std::string name;
   std::function<std::unique_ptr<Device>()> make;
   std::string skipped = {};
+  bool is_listed = true;  // false: found by its name only
 };
 // A folder's devices. Looked at once, and only when no folder before it has what is asked for: drivers take time to load.
 struct Factory {
@@ -99,6 +100,7 @@ std::span<const Factory> factories();  // defined in the generated source
 
 // Devices by name, made on first use. UserError lists the names there are; ResourceError says why one was skipped.
 Device& get(std::string_view name);
+std::unique_ptr<Device> make(std::string_view name);  // another one, which nobody else sees: to plan for
 std::vector<std::string> names();  // also of those that were skipped
 
 }  // namespace tandem::device

@@ -49,8 +49,27 @@ Candidates& candidates() {  // with the lock
 std::vector<std::string> names() {
   std::lock_guard lock(mutex);
   std::vector<std::string> all;
-  for (const Candidate& c : candidates().all()) all.push_back(c.name);
+  for (const Candidate& c : candidates().all())
+    if (c.is_listed) all.push_back(c.name);
   return all;
+}
+
+namespace {
+const Candidate& found(std::string_view name) {  // with the lock
+  if (const Candidate* c = candidates().find(name)) {
+    if (!c->skipped.empty()) resource_error(ErrorCode::Unavailable, name, ": ", c->skipped);
+    return *c;
+  }
+  std::string known;
+  for (const Candidate& c : candidates().all())
+    if (c.is_listed) known += cat(known.empty() ? "" : ", ", c.name);
+  user_error("device: there is no device '", name, "'; there are ", known);
+}
+}  // namespace
+
+std::unique_ptr<Device> make(std::string_view name) {
+  std::lock_guard lock(mutex);
+  return found(name).make();
 }
 
 // Devices are never destroyed: buffers and programs may outlive static destruction. One that cannot be made is tried again at the
@@ -59,13 +78,7 @@ Device& get(std::string_view name) {
   static auto& made = *new std::map<std::string, std::unique_ptr<Device>, std::less<>>;
   std::lock_guard lock(mutex);
   if (auto it = made.find(name); it != made.end()) return *it->second;
-  if (const Candidate* c = candidates().find(name)) {
-    if (!c->skipped.empty()) resource_error(ErrorCode::Unavailable, name, ": ", c->skipped);
-    return *made.emplace(std::string(name), c->make()).first->second;
-  }
-  std::string known;
-  for (const Candidate& c : candidates().all()) known += cat(known.empty() ? "" : ", ", c.name);
-  user_error("device: there is no device '", name, "'; there are ", known);
+  return *made.emplace(std::string(name), found(name).make()).first->second;
 }
 
 void Device::finish() {
