@@ -56,6 +56,7 @@ class FlatCallable {
   std::vector<Variable> variables() const;                                   // those that the last trace reads or writes
 
  private:
+  friend class frontend::FunctionImpl;
   std::shared_ptr<frontend::FunctionImpl> impl_;
 };
 

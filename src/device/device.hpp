@@ -100,6 +100,7 @@ struct Candidate {
   std::function<std::unique_ptr<Device>()> make;
   std::string skipped = {};
   std::function<std::unique_ptr<Device>(const Part&)> divide = {};
+  bool is_listed = true;  // false: found by its name only
 };
 // A folder's devices. Looked at once, and only when no folder before it has what is asked for: drivers take time to load.
 struct Factory {
@@ -110,6 +111,7 @@ std::span<const Factory> factories();  // defined in the generated source
 
 // Devices by name, made on first use. UserError lists the names there are; ResourceError says why one was skipped.
 Device& get(std::string_view name);
+std::unique_ptr<Device> make(std::string_view name);  // another one, which nobody else sees: to plan for
 std::vector<std::string> names();  // also of those that were skipped
 
 // Before its first use: a device gets a limit, or becomes several, `cpu:0` and `cpu:1` of "cpu", `gpu:0:0` and `gpu:0:1` of "gpu:0". Its

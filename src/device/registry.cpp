@@ -61,7 +61,8 @@ Candidates& candidates() {  // with the lock
 
 [[noreturn]] void unknown(std::string_view name) {
   std::string known;
-  for (const Candidate& c : candidates().all()) known += cat(known.empty() ? "" : ", ", c.name);
+  for (const Candidate& c : candidates().all())
+    if (c.is_listed) known += cat(known.empty() ? "" : ", ", c.name);
   user_error("device: there is no device '", name, "'; there are ", known);
 }
 
@@ -78,6 +79,11 @@ Found find(std::string_view name) {
   }
   return {candidates().find(name), {.name = std::string(name)}};
 }
+const Candidate& usable(const Found& found, std::string_view name) {
+  if (!found.candidate) unknown(name);
+  if (!found.candidate->skipped.empty()) resource_error(ErrorCode::Unavailable, name, ": ", found.candidate->skipped);
+  return *found.candidate;
+}
 
 }  // namespace
 
@@ -85,6 +91,7 @@ std::vector<std::string> names() {
   std::lock_guard lock(mutex);
   std::vector<std::string> all;
   for (const Candidate& c : candidates().all()) {
+    if (!c.is_listed) continue;
     const auto divided = made().parts.find(c.name);
     if (divided == made().parts.end())
       all.push_back(c.name);
@@ -94,15 +101,18 @@ std::vector<std::string> names() {
   return all;
 }
 
+std::unique_ptr<Device> make(std::string_view name) {
+  std::lock_guard lock(mutex);
+  return usable(find(name), name).make();
+}
+
 // A device that cannot be made is tried again at the next call, since what it lacked may be there then.
 Device& get(std::string_view name) {
   std::lock_guard lock(mutex);
   auto& devices = made().devices;
   if (auto it = devices.find(name); it != devices.end()) return *it->second;
   Found found = find(name);
-  if (!found.candidate) unknown(name);
-  const Candidate& c = *found.candidate;
-  if (!c.skipped.empty()) resource_error(ErrorCode::Unavailable, name, ": ", c.skipped);
+  const Candidate& c = usable(found, name);
   if (auto it = devices.find(found.part.name); it != devices.end()) return *it->second;  // asked for by the physical name
   if (c.name == kCpu) found.part.threads = made().threads ? std::max(1, made().threads / found.part.count) : 0;
   const bool is_whole = found.part.count == 1 && found.part.limit_bytes == 0 && found.part.threads == 0;

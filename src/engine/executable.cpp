@@ -272,7 +272,8 @@ Planned planned(plan::Request request, const Devices& devices) {
     if (!info.host_memory) facts.link_bytes_per_second = link_rate(devices.at(d));
     device_facts.push_back(facts);
   }
-  const bool is_limited = std::ranges::any_of(device_facts, [](const plan::DeviceFacts& f) { return f.limit_bytes > 0; });
+  const bool is_timed = !devices.at(0).info().executes ||
+                        std::ranges::any_of(device_facts, [](const plan::DeviceFacts& f) { return f.limit_bytes > 0; });
   Planner planner;
   // Kernels first, since where things lie depends on what they need.
   planner.plan = [&](const plan::Request& r, std::span<const plan::DeviceFacts> facts, const plan::PlanOptions& options) {
@@ -284,7 +285,7 @@ Planned planned(plan::Request request, const Devices& devices) {
       device::Device& device = devices.at(static_cast<size_t>(e.device));
       made.programs.push_back(device.load(e.kernel));
       kernels.push_back(facts_of(e.kernel, *made.programs.back()));
-      if (is_limited) kernels.back().seconds = predicted_seconds(device, e.kernel);
+      if (is_timed) made.seconds.push_back(kernels.back().seconds = predicted_seconds(device, e.kernel));
     }
     made.plan = plan::make_plan(std::move(units), std::move(tables), kernels, facts, options);
     return made;

@@ -33,7 +33,7 @@ class Chooser {
  public:
   Chooser(const plan::Request& request, const Devices& devices, std::vector<DeviceFacts> facts, const Planner& planner)
       : request_(request), devices_(devices), facts_(std::move(facts)), planner_(planner) {
-    effort_ = env::get_count("TANDEM_PLAN_EFFORT", kMostEffort) * kStepsASecond;
+    effort_ = devices.plan_effort >= 0 ? devices.plan_effort : env::get_count("TANDEM_PLAN_EFFORT", kMostEffort) * kStepsASecond;
     static constexpr std::string_view kMeans[] = {"recompute", "offload", "state"};
     const std::vector<std::string> means = env::get_names("TANDEM_PLAN_MEANS", kMeans);
     const auto has = [&](std::string_view name) { return std::ranges::find(means, name) != means.end(); };
@@ -163,18 +163,20 @@ class Chooser {
     const std::string device = devices_.at(static_cast<size_t>(device_)).info().name;
     const size_t pinned = facts_[static_cast<size_t>(host_)].limit_bytes;
     const size_t least = least_limit();
-    const BudgetReport r = refused_ ? *refused_ : BudgetReport{};
+    BudgetReport r = refused_ ? *refused_ : BudgetReport{};
+    r.least_bytes = least;
     std::string largest;
     for (const auto& [label, bytes] : r.largest) largest += cat(largest.empty() ? "" : ", ", label, " (", plan::bytes_text(bytes), ")");
     std::string sets;
     if (!r.tightest.empty()) sets = cat(", which ", r.tightest, " sets", r.tightest_location ? cat(" at ", r.tightest_location.str()) : "");
-    resource_error(ErrorCode::ResourceExhausted, request_.graph.name.empty() ? "call" : request_.graph.name, ": it does not fit into ",
+    throw DoesNotFit(cat(request_.graph.name.empty() ? "call" : request_.graph.name, ": it does not fit into ",
                    plan::bytes_text(limit_), " (", limit_, " bytes) of ", device, ": it needs at least ", plan::bytes_text(least), " (",
                    least, " bytes", ")", sets, "; without a limit it takes ", plan::bytes_text(unlimited().plan.peak_bytes(device_)),
                    "\n  largest values: ", largest.empty() ? "none" : largest, "\n  tried: computing again, results on the host, ",
                    plan::bytes_text(placement_->state_bytes()), " of state on the host",
                    pinned ? cat("; the host may take ", plan::bytes_text(pinned)) : "", "\n  hint: a limit of ", least,
-                   " bytes or more, or a smaller batch");
+                   " bytes or more, or a smaller batch"),
+                     std::move(r));
   }
 
   const plan::Request& request_;

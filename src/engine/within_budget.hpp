@@ -1,6 +1,8 @@
 // Which plan a step gets when it does not fit into a device's memory as it is: of those that compute again, keep results on the host, keep
 // state there and update it there, the one that the cost model says is fastest.
 #pragma once
+#include <tandem/error.hpp>
+
 #include "engine/engine.hpp"
 #include "engine/state_placement.hpp"
 
@@ -13,7 +15,14 @@ struct Planner {
   std::function<int32_t(const ir::Graph&, const ir::Node&)> device_of;
 };
 
-// ResourceError when there is none: what the step needs at least, what sets it, what is largest, what was tried.
+// The smallest limit that works is in the report.
+class DoesNotFit : public ResourceError {
+ public:
+  DoesNotFit(const std::string& text, plan::BudgetReport r) : ResourceError(text, ErrorCode::ResourceExhausted), report(std::move(r)) {}
+  const plan::BudgetReport report;
+};
+
+// DoesNotFit when there is none: what the step needs at least, what sets it, what is largest, what was tried.
 Planned planned_within(const plan::Request& request, const Devices& devices, std::vector<plan::DeviceFacts> facts, const Planner& planner);
 
 // By the device's own model, and where it has none by a guess that is good enough to compare plans.

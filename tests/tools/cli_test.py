@@ -55,11 +55,16 @@ class General(Command):
         self.assertEqual(run.returncode, 2)
         self.assertIn("usage: tandem COMMAND", run.stderr)
 
+    def test_plan_alone_lists_what_can_be_planned(self):
+        run = tandem("plan")
+        self.assertEqual((run.returncode, run.stdout), (2, ""))
+        self.assertIn("\n  --allocate ", run.stderr)
+
     def test_errors_of_use(self):
         self.fails(tandem("fly"), 2, 'tandem: there is no command "fly"; see tandem --help')
         self.fails(tandem("devices", "now"), 2, 'tandem devices: "now" is not an option; see tandem devices --help')
         self.fails(tandem("doctor", "--deep", "1"), 2, "tandem doctor: there is no option --deep; see tandem doctor --help")
-        self.fails(tandem("plan"), 2, "tandem plan: --allocate is missing; see tandem plan --help")
+        self.fails(tandem("plan", "--effort", "1"), 2, "tandem plan: the options do not say what to plan; see tandem plan --help")
         self.fails(tandem("plan", "--allocate"), 2, "tandem plan: --allocate needs a value; see tandem plan --help")
         self.fails(tandem("plan", "--allocate="), 2, "tandem plan: --allocate needs a value; see tandem plan --help")
         self.fails(tandem("plan", "--allocate", "a", "--allocate", "b"), 2,
