@@ -28,6 +28,6 @@ struct PlanMode {
   std::string_view help;
   Exit (*run)(const Arguments& arguments);
 };
-extern const PlanMode kPlanAllocate;
+extern const PlanMode kPlanAllocate, kPlanDag;
 
 }  // namespace tandem::cli

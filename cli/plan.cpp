@@ -7,7 +7,7 @@
 namespace tandem::cli {
 namespace {
 
-constexpr const PlanMode* kModes[] = {&kPlanAllocate};
+constexpr const PlanMode* kModes[] = {&kPlanAllocate, &kPlanDag};
 
 std::string name_of(const PlanMode& m) { return m.option.empty() ? "MODEL.keras" : cat("--", m.option); }
 
@@ -37,6 +37,7 @@ const Command kPlan = {.name = "plan",
                        .summary = "tells, before anything runs, whether it fits into a device's memory",
                        .help = "",
                        .run = run,
+                       .most_files = 1,
                        .long_help = help};
 
 }  // namespace tandem::cli
