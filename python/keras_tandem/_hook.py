@@ -148,7 +148,18 @@ def _normalize_whole(module):
     module._layer_normalization, module._rms_normalization = _layer_normalization, _rms_normalization
 
 
+def _weigh_losses(module):
+    """In one of several replicas a loss counts by its part of the batch."""
+    from keras.src.backend.config import backend
+
+    if backend() == NAME:
+        from keras_tandem.src import replicas
+
+        module.scale_loss_for_distribution, module.unscale_loss_for_distribution = replicas.scale_loss, replicas.unscale_loss
+
+
 AFTER = {
+    "keras.src.losses.loss": _weigh_losses,
     "keras.src.ops.nn": _normalize_whole,
     "keras.src.backend.config": _allow,
     "keras.src.utils.module_utils": _lend_face,
