@@ -112,8 +112,10 @@ class OpenCl final : public device::Device {
                                  static_cast<size_t>(info_of<cl_ulong>(o.device, CL_DEVICE_MAX_MEM_ALLOC_SIZE)), o.emulated, o.name);
     core_.codes = std::make_unique<Codes>(env::cache_dir(), static_cast<uint64_t>(env::get_count("TANDEM_CACHE_MIB", kMostCacheMib)) << 20);
     core_.pinned = std::make_unique<PinnedMemory>(core_.context, core_.device);
-    for (auto& s : streams_)
-      s = std::make_unique<OpenClStream>(core_, o.emulated ? std::make_unique<PacedCopies>(o.link_bytes_per_second) : nullptr);
+    core_.failures = std::make_unique<Failures>(core_.context, core_.device, losses());
+    for (size_t i = 0; i < streams_.size(); ++i)
+      streams_[i] = std::make_unique<OpenClStream>(core_, static_cast<device::StreamKind>(i),
+                                                   o.emulated ? std::make_unique<PacedCopies>(o.link_bytes_per_second) : nullptr);
   }
 
   const device::DeviceInfo& info() const override { return info_; }
@@ -130,14 +132,15 @@ class OpenCl final : public device::Device {
   device::Account& pinned_memory() override { return pinned_; }
   void trim() override { core_.memory->trim(); }
   device::Stream& stream(device::StreamKind kind) override { return *streams_[static_cast<size_t>(kind)]; }
-  std::unique_ptr<device::Event> make_event() override { return std::make_unique<OpenClEvent>(core_.context); }
+  std::unique_ptr<device::Event> make_event() override { return std::make_unique<OpenClEvent>(core_); }
 
   bool can(const ir::OpCall& call) const override {
     const auto no = [&](std::string_view why) {
       log::line(log::Topic::Dispatch, call.op.name, ": not on ", info_.name, ": ", why);
       return false;
     };
-    if (call.op.evaluate && !call.op.body && !call.op.loops && !call.op.decompose) return no("the row has only a routine on host memory");
+    if (call.op.evaluate && !call.op.body && !call.op.loops && !call.op.decompose && !has_kernel(call.op.name))
+      return no("the row has only a routine on host memory");
     if (!core_.has_double)
       for (const ir::TensorType& t : call.in)
         if (t.dtype == DType::F64) return no("the device has no double (cl_khr_fp64)");
@@ -194,6 +197,15 @@ void add_emulated(std::vector<device::Candidate>& all) {
                                          .group_schedules = false});
                    },
                    why});
+    all.back().divide = [i, e](const device::Part& part) {
+      std::string unused;
+      return make_device({.name = part.name,
+                          .device = find_cpu(i, unused),
+                          .emulated = true,
+                          .link_bytes_per_second = e.bytes_per_second,
+                          .memory_bytes = part.limit_bytes ? part.limit_bytes : e.memory_bytes,
+                          .group_schedules = false});
+    };
   }
   if (first)
     std::fprintf(stderr, "tandem: TANDEM_EMULATE_GPU=%s: gpu:0%s no real GPU%s, but cores of this machine's CPU (%s)\n", text.c_str(),
@@ -205,6 +217,7 @@ void add_emulated(std::vector<device::Candidate>& all) {
 
 Core::Core() = default;
 Core::~Core() {
+  failures.reset();
   codes.reset();
   pinned.reset();
   memory.reset();
@@ -242,8 +255,10 @@ std::vector<device::Candidate> enumerate() {
     for (cl_device_id d : find_gpus()) {
       const std::string name = cat("opencl:", number++);
       const std::string missing = shortcoming(d);
-      all.push_back({name, [name, d] { return make_device({.name = name, .device = d}); },
-                     missing.empty() ? "" : cat(text_of(d, CL_DEVICE_NAME), ": ", missing)});
+      all.push_back(
+          {name, [name, d] { return make_device({.name = name, .device = d}); },
+           missing.empty() ? "" : cat(text_of(d, CL_DEVICE_NAME), ": ", missing),
+           [d](const device::Part& part) { return make_device({.name = part.name, .device = d, .memory_bytes = part.limit_bytes}); }});
     }
   }
   add_emulated(all);

@@ -17,6 +17,7 @@ void CL_CALLBACK free_staged(cl_event, cl_int, void* staged) { delete[] static_c
 
 // ---- events ----
 
+OpenClEvent::OpenClEvent(Core& core) : core_(core), context_(core.context) {}
 OpenClEvent::~OpenClEvent() {
   if (event_) functions().ReleaseEvent(event_);
 }
@@ -36,6 +37,7 @@ void OpenClEvent::synchronize() {
   const cl_int status = functions().WaitForEvents(1, &e);
   functions().ReleaseEvent(e);
   check(status, "work before an event");
+  core_.failures->check(Failures::Who::Copies);
 }
 bool OpenClEvent::has_happened() const {
   cl_event e = retained();
@@ -48,7 +50,8 @@ bool OpenClEvent::has_happened() const {
 
 // ---- streams ----
 
-OpenClStream::OpenClStream(Core& core, std::unique_ptr<PacedCopies> copies) : core_(core), copies_(std::move(copies)) {
+OpenClStream::OpenClStream(Core& core, device::StreamKind kind, std::unique_ptr<PacedCopies> copies)
+    : core_(core), kind_(kind), copies_(std::move(copies)) {
   cl_int status = CL_SUCCESS;
   queue_ = functions().CreateCommandQueue(core_.context, core_.device, 0, &status);
   check(status, "making a queue");
@@ -202,6 +205,10 @@ void OpenClStream::wait(device::Event& event) {
 }
 
 // Not under the lock: others may add to the queue meanwhile.
-void OpenClStream::synchronize() { check(functions().Finish(queue_), "waiting for a stream"); }
+void OpenClStream::synchronize() {
+  const int64_t given = kind_ == device::StreamKind::Compute ? core_.failures->last() : 0;
+  check(functions().Finish(queue_), "waiting for a stream");
+  core_.failures->check(kind_ == device::StreamKind::Compute ? Failures::Who::Computes : Failures::Who::Copies, given);
+}
 
 }  // namespace tandem::opencl

@@ -14,7 +14,7 @@ struct Core;
 
 class OpenClEvent final : public device::Event {
  public:
-  explicit OpenClEvent(cl_context context) : context_(context) {}
+  explicit OpenClEvent(Core& core);
   ~OpenClEvent() override;
   void synchronize() override;
   bool has_happened() const override;
@@ -23,6 +23,7 @@ class OpenClEvent final : public device::Event {
   cl_event retained() const;  // the caller's; null when it was never recorded
 
  private:
+  Core& core_;
   const cl_context context_;
   mutable std::mutex mutex_;
   cl_event event_ = nullptr;
@@ -30,7 +31,7 @@ class OpenClEvent final : public device::Event {
 
 class OpenClStream final : public device::Stream {
  public:
-  OpenClStream(Core& core, std::unique_ptr<PacedCopies> copies);  // `copies`: of an emulated device
+  OpenClStream(Core& core, device::StreamKind kind, std::unique_ptr<PacedCopies> copies);  // `copies`: of an emulated device
   ~OpenClStream() override;
   void launch(const std::shared_ptr<const device::Program>& program, const device::LaunchArgs& args) override;
   void copy(void* to, const void* from, size_t bytes) override;
@@ -48,6 +49,7 @@ class OpenClStream final : public device::Stream {
   cl_event marker();
 
   Core& core_;
+  const device::StreamKind kind_;
   std::mutex mutex_;
   cl_command_queue queue_ = nullptr;
   std::unique_ptr<PacedCopies> copies_;

@@ -14,7 +14,11 @@ namespace {
 constexpr std::string_view kCacheDir = "TANDEM_CACHE_DIR";
 
 constexpr Variable kVariables[] = {
-    {"TANDEM_THREADS", "0", "Threads that compute, the calling one included; `0` is all cores this process may use."},
+    {"TANDEM_THREADS", "0", "Threads that compute, the calling one included; `0` is one for each core that the cpu device has."},
+    {"TANDEM_CORES", "",
+     "Cores that the cpu device computes on, such as `0-3,6`; its threads stay on them. Empty: as many as are left beside emulated GPUs, "
+     "and "
+     "the system moves threads as it likes."},
     {"TANDEM_DEVICE", "cpu", "The device that runs what does not name one, such as `cpu`, `ref` or `opencl:0`."},
     {"TANDEM_EMULATE_GPU", "",
      "GPUs that are not there, `NxSIZE` or `NxSIZE@RATE` such as `2x512MiB@12GB/s`: cores of the CPU pose as `gpu:0`, `gpu:1` …, each with "
