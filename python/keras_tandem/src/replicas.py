@@ -47,7 +47,7 @@ def merged(update, gradients):
         from tandem.distribute._values import reduced
 
         found = iter(values)
-        return update([reduced("SUM", next(found), count=replica.runs_with) if there else None for there in given])
+        return update([reduced("SUM", next(found)) if there else None for there in given])
 
     return replica.merge_call(once, ([g for g in gradients if g is not None],))
 

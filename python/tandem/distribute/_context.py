@@ -87,7 +87,7 @@ class ReplicaContext:
         return self._joined(self._reduction(name), value)
 
     def _reduction(self, name):
-        return lambda strategy, flat: [reduced(name, v, count=self.runs_with) for v in flat]
+        return lambda strategy, flat: [reduced(name, v) for v in flat]
 
     def _differentiable_all_reduce(self, name, value):
         """Each replica's loss depends on every replica's value: the gradient is reduced, too."""

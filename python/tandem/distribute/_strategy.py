@@ -93,10 +93,10 @@ class Strategy:
         return _replicas.run(self, numbers, calls, [rows[i] / sum(rows) for i in numbers])
 
     def reduce(self, reduce_op, value, axis):
-        name, count = reduce_name(reduce_op), self.num_replicas_in_sync
+        name = reduce_name(reduce_op)
         axis = axis if axis is None or isinstance(axis, int) else int(axis)
         with _replicas._on(self._extended.parameter_device):
-            return nest.map_structure(lambda v: reduced(name, v, axis, count if isinstance(v, DistributedValues) else 1), value)
+            return nest.map_structure(lambda v: reduced(name, v, axis), value)
 
     def gather(self, value, axis):
         parts = self.experimental_local_results(value)

@@ -84,9 +84,9 @@ def total(parts):
     return result
 
 
-def reduced(name, value, axis=None, count=1):
-    """SUM or MEAN of one value over replicas, and over an axis of theirs. A value that is the same object in all of them counts `count` times."""
-    parts = [any_tensor(p) for p in (value.values if isinstance(value, DistributedValues) else [value] * count)]
+def reduced(name, value, axis=None):
+    """SUM or MEAN of one value over replicas, and over an axis of theirs. A value that is one object for all of them counts once, as in TensorFlow."""
+    parts = [any_tensor(p) for p in (value.values if isinstance(value, DistributedValues) else [value])]
     if axis is None:
         return total(parts) if name == "SUM" or len(parts) == 1 else total(parts) / len(parts)
     joined = ops.concatenate(parts, axis=axis) if len(parts) > 1 else parts[0]
