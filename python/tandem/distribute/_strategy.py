@@ -150,9 +150,9 @@ def _engine_names(devices):
 
 
 def _best():
-    """The GPUs there are, or the first CPU."""
+    """The GPUs there are, or else the CPU, which may be several logical ones."""
     gpus = [k.engine_name for k in logical() if k.device.device_type == "GPU"]
-    return gpus or [next(k.engine_name for k in logical() if k.device.device_type == "CPU")]
+    return gpus or [k.engine_name for k in logical() if k.device.device_type == "CPU"]
 
 
 class OneDeviceStrategy(Strategy):
@@ -183,7 +183,7 @@ class ReductionToOneDevice(CrossDeviceOps):
 
 
 class MirroredStrategy(Strategy):
-    """A replica for each GPU, or one on the CPU when there is none; `devices` says which ones instead."""
+    """A replica for each GPU, or, when there is none, for each logical CPU; `devices` says which ones instead."""
 
     def __init__(self, devices=None, cross_device_ops=None):
         super().__init__(StrategyExtended(self, _engine_names(devices) if devices else _best()))
