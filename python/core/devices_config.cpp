@@ -1,5 +1,4 @@
 // What a program says about devices before it uses them: limits, logical devices, threads.
-#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
@@ -17,17 +16,6 @@ void add_devices_config(nb::module_& m) {
       "made.");
   m.def("set_threads", &device::set_threads, nb::arg("threads"),
         "Threads of the cpu device, before its first use; 0: one for each of its cores.");
-  m.def(
-      "physical_devices",
-      [] {
-        std::vector<std::pair<std::string, std::string>> all;
-        for (const std::string& name : device::names()) all.emplace_back(name, device::why_skipped(name));
-        return all;
-      },
-      "[(name, why it is not used or an empty text)], without making one.");
-  m.def(
-      "set_hidden_devices", [](std::vector<std::string> names) { device::hide(std::move(names)); }, nb::arg("names"),
-      "From now on these are as if they were not there, and no others.");
   m.def("is_device_made", &device::is_made, nb::arg("name"));
 }
 

@@ -69,7 +69,7 @@ def set_visible(devices):
 
 
 def has_started():
-    return _State.started or any(_core.is_device_made(k.engine_name) for k in _all())
+    return _State.started or _core.has_started()
 
 
 def parts_of(device):

@@ -118,8 +118,5 @@ void configure(std::string_view name, std::span<const size_t> limits_bytes);
 // Threads of the cpu device, before its first use, instead of TANDEM_THREADS; several of it share them.
 void set_threads(int threads);
 bool is_made(std::string_view name);
-// From now on these are as if they were not there, and no others; physical names.
-void hide(std::vector<std::string> names);
-std::string why_skipped(std::string_view name);  // a device that names() has: why it is not used; empty: it is
 
 }  // namespace tandem::device

@@ -43,7 +43,6 @@ class Candidates {
 struct Made {
   std::map<std::string, std::vector<Part>, std::less<>> parts;  // by the physical device
   std::map<std::string, std::unique_ptr<Device>, std::less<>> devices;
-  std::vector<std::string> hidden;
   int threads = 0;
 };
 constexpr int kMostThreads = 4096;
@@ -79,12 +78,6 @@ Found find(std::string_view name) {
   return {candidates().find(name), {.name = std::string(name)}};
 }
 
-// Why a device is not used, or nothing.
-std::string skipped(const Candidate& c) {
-  if (!c.skipped.empty()) return c.skipped;
-  return std::ranges::count(made().hidden, c.name) ? "the program has made it invisible" : "";
-}
-
 }  // namespace
 
 std::vector<std::string> names() {
@@ -108,7 +101,7 @@ Device& get(std::string_view name) {
   Found found = find(name);
   if (!found.candidate) unknown(name);
   const Candidate& c = *found.candidate;
-  if (const std::string why = skipped(c); !why.empty()) resource_error(ErrorCode::Unavailable, name, ": ", why);
+  if (!c.skipped.empty()) resource_error(ErrorCode::Unavailable, name, ": ", c.skipped);
   if (auto it = devices.find(found.part.name); it != devices.end()) return *it->second;  // asked for by the physical name
   if (c.name == kCpu) found.part.threads = made().threads ? std::max(1, made().threads / found.part.count) : 0;
   const bool is_whole = found.part.count == 1 && found.part.limit_bytes == 0 && found.part.threads == 0;
@@ -119,20 +112,6 @@ Device& get(std::string_view name) {
 bool is_made(std::string_view name) {
   std::lock_guard lock(mutex);
   return made().devices.contains(find(name).part.name);
-}
-
-void hide(std::vector<std::string> names) {
-  std::lock_guard lock(mutex);
-  for (const std::string& name : names)
-    if (!candidates().find(name)) unknown(name);
-  made().hidden = std::move(names);
-}
-
-std::string why_skipped(std::string_view name) {
-  std::lock_guard lock(mutex);
-  const Found found = find(name);
-  if (!found.candidate) unknown(name);
-  return skipped(*found.candidate);
 }
 
 void configure(std::string_view name, std::span<const size_t> limits_bytes) {

@@ -111,15 +111,4 @@ TEST(Registry, DevicesAreDividedBeforeTheirFirstUse) {
   EXPECT_EQ(error_in([] { set_threads(-1); }), "threads: -1 is not from 0 to 4096");
 }
 
-TEST(Registry, AHiddenDeviceIsNotThere) {
-  EXPECT_EQ(why_skipped("whole"), "");
-  EXPECT_EQ(why_skipped("far:0"), "its driver is too old");
-  hide({"whole"});
-  EXPECT_EQ(why_skipped("whole"), "the program has made it invisible");
-  EXPECT_EQ(error_of("whole"), "whole: the program has made it invisible");
-  EXPECT_EQ(error_in([] { hide({"abacus"}); }).substr(0, 36), "device: there is no device 'abacus';");
-  hide({});
-  EXPECT_EQ(error_of("whole"), "no error");
-}
-
 }  // namespace tandem::device
