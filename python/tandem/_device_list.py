@@ -5,9 +5,6 @@ from collections import namedtuple
 from tandem import _core
 
 LOCAL = "/job:localhost/replica:0/task:0"
-_GPUS = ("gpu", "opencl", "cuda")  # how the engine names them, with a number behind
-_NO_DEVICES = ("late", "null", "ref")  # for tests and for planning: devices only where the program's environment says so
-
 PhysicalDevice = namedtuple("PhysicalDevice", ["name", "device_type"])
 LogicalDevice = namedtuple("LogicalDevice", ["name", "device_type"])
 _Known = namedtuple("_Known", ["engine_name", "device"])  # the engine's name, and what the program sees
@@ -19,30 +16,25 @@ class _State:
     visible = None  # PhysicalDevices; None is all
     parts = {}  # PhysicalDevice -> configurations
     started = False
+    soft = True
 
 
 def _type_of(engine_name):
-    family = engine_name.split(":")[0]
-    if family in _GPUS:
-        return "GPU"
-    if family in _NO_DEVICES:
-        if os.environ.get("TANDEM_DEVICE") != engine_name:
-            return None
-        return "GPU" if family == "late" else "CPU"
-    return "CPU" if family == "cpu" else None
+    """What is not the CPU, or stands in for it, is a card."""
+    return "CPU" if engine_name.split(":")[0] in ("cpu", "ref", "null") else "GPU"
 
 
 def _all():
+    """The devices that every program has, and the one that TANDEM_DEVICE names."""
     if _State.physical is None:
         made, counts, chosen = [], {}, os.environ.get("TANDEM_DEVICE")
-        names = [name for name, skipped in _core.physical_devices() if not skipped]
-        if chosen == "ref":  # it stands in for the CPU
+        names = [name for name, is_ordinary in _core.physical_devices() if is_ordinary or name == chosen]
+        if chosen in ("ref", "null"):
             names.remove("cpu")
         for name in sorted(names, key=lambda n: (not n.startswith("cpu"), n != chosen)):
             kind = _type_of(name)
-            if kind is not None:
-                number = counts[kind] = counts.get(kind, -1) + 1
-                made.append(_Known(name, PhysicalDevice(f"/physical_device:{kind}:{number}", kind)))
+            number = counts[kind] = counts.get(kind, -1) + 1
+            made.append(_Known(name, PhysicalDevice(f"/physical_device:{kind}:{number}", kind)))
         _State.physical = made
     return _State.physical
 
@@ -64,12 +56,21 @@ def visible():
 
 def set_visible(devices):
     _State.visible = list(devices)
-    hidden = [k.engine_name for k in _all() if k.device not in _State.visible and k.device.device_type != "CPU"]
-    _core.set_hidden_devices(hidden)
+    _core.set_visible_devices([k.engine_name for k in _all() if k.device in _State.visible])
 
 
 def has_started():
     return _State.started or _core.has_started()
+
+
+def soft_placement():
+    return _State.soft
+
+
+def set_soft_placement(enabled):
+    _State.soft = bool(enabled)
+    if _State.logical is not None:  # before that nothing has been placed, and the engine need not start
+        _core.set_soft_placement(_State.soft)
 
 
 def parts_of(device):
@@ -97,6 +98,7 @@ def logical():
                 name = known.engine_name if count == 1 else f"{known.engine_name}:{i}"
                 made.append(_Known(name, LogicalDevice(f"/device:{device.device_type}:{number}", device.device_type)))
         _State.logical = made
+        _core.set_soft_placement(_State.soft)
     return _State.logical
 
 

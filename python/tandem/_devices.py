@@ -2,7 +2,7 @@
 import threading
 
 from tandem import _core, errors
-from tandem._device_list import LOCAL, LogicalDevice, full_name, logical
+from tandem._device_list import LOCAL, LogicalDevice, full_name, logical, soft_placement
 
 _local = threading.local()  # spec: the innermost scope's, merged with those outside of it
 
@@ -34,12 +34,6 @@ def _unsatisfied(wanted):
         None, None, f"Could not satisfy device specification '{wanted}'. enable_soft_placement={int(soft_placement())}. "
         f"Supported device types [{', '.join(kinds)}]. All available devices [{', '.join(available())}].",
     )  # fmt: skip
-
-
-def soft_placement():
-    from tandem import config
-
-    return config.get_soft_device_placement()
 
 
 def engine_name_of(spec):

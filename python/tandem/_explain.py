@@ -55,7 +55,7 @@ def explain(function, *args, **kwargs):
         raise ValueError(f"explain: {function!r} has not run as a compiled function yet\n  hint: call it first, or tandem.explain(function, *arguments)")
     rows = []
     for title, engine_function in compiled:
-        found = [Row(op, full_name(device), why, seconds, moved) for op, device, why, seconds, moved, *_ in engine_function.placement()]
+        found = [Row(op, full_name(device), why, seconds, moved) for op, device, why, seconds, moved, *_ in engine_function.explain()]
         whole, moved = sum(r.seconds for r in found), sum(r.bytes_moved for r in found)
         print(f"{title}: {len(found)} ops, predicted {_time(whole)} if one comes after the other, {_bytes(moved) or 'nothing'} moved\n{_table(found)}")
         rows += found

@@ -14,7 +14,6 @@ class LogicalDeviceConfiguration(
 
 _state = {
     "growth": {},
-    "soft": True,
     "sync": True,
     "tf32": True,
     "jit": "",
@@ -89,12 +88,11 @@ def get_logical_device_configuration(device):
 
 
 def get_soft_device_placement():
-    return _state["soft"]
+    return _device_list.soft_placement()
 
 
 def set_soft_device_placement(enabled):
-    _state["soft"] = bool(enabled)
-    _core.set_soft_placement(bool(enabled))
+    _device_list.set_soft_placement(enabled)
 
 
 def experimental_connect_to_cluster(*args, **kwargs):
@@ -208,7 +206,7 @@ class experimental:
         if device.device_type == "CPU":
             return {}
         name = _device_list.engine_name_of_physical(device)
-        return {"device_name": next((d[1] for d in _core.devices() if d[0].startswith(name)), name)}
+        return {"device_name": next((d.description for d in _core.devices() if d.name.startswith(name)), name)}
 
     @staticmethod
     def enable_op_determinism():

@@ -83,7 +83,7 @@ class Function:
         self._plain = None  # the compiled function of calls with tensors only and one tensor as the result
         self._plain_count = -1
         self._has_run = False
-        self._scope, self._by_scope = None, {}  # the device scope that it is traced in, and the same function for other scopes
+        self._scope, self._by_scope = "", {}  # the device scope that it is traced in, and the same function for other scopes
         self._bound = weakref.WeakKeyDictionary()
         self._signature = None
         if self._input_signature is not None:
