@@ -31,6 +31,33 @@ class TracedScope {
   Callbacks* before_;
 };
 
+// What a thread is doing, for another one that goes on with it while the first waits: replicas of one step take turns in one trace.
+class ThreadWork {
+ public:
+  ThreadWork() : state_(frontend::thread_state), callbacks_(traced_callbacks), tracer_(state_.tracer) {}
+  void enter() {
+    if (entered_) user_error("ThreadWork: it was entered already");
+    entered_ = true;
+    change();
+  }
+  void leave() {
+    change();
+    entered_ = false;
+  }
+  // Whether this thread, which goes on with it, has left all branches and loops that it began to trace.
+  bool at_start() const { return frontend::thread_state.tracer == tracer_; }
+
+ private:
+  void change() {
+    std::swap(frontend::thread_state, state_);
+    std::swap(traced_callbacks, callbacks_);
+  }
+  frontend::ThreadState state_;
+  Callbacks* callbacks_;
+  const frontend::Tracer* tracer_;
+  bool entered_ = false;
+};
+
 FlatFunction traced_body(const std::shared_ptr<Callbacks>& callbacks) {
   return [callbacks, f = flat_function(callbacks->front())](const std::vector<Tensor>& in) {
     const TracedScope scope(*callbacks);
@@ -219,6 +246,15 @@ void add_functions(nb::module_& m) {
       nb::arg("reset") = false,
       "Bytes in use, at most so far, and the limit (0: none): of the engine's device, of host memory that copies to it reach, and of the "
       "host's account.");
+  nb::class_<ThreadWork>(m, "ThreadWork", "What this thread traces and records. `with work:` in another thread goes on with it, while this one waits.")
+      .def(nb::init<>())
+      .def("__enter__",
+           [](nb::handle self) {
+             nb::inst_ptr<ThreadWork>(self)->enter();
+             return nb::borrow(self);
+           })
+      .def("__exit__", [](ThreadWork& w, nb::args) { w.leave(); })
+      .def_prop_ro("at_start", &ThreadWork::at_start);
 
   m.def("is_tracing", [] { return frontend::thread_state.tracer != nullptr; });
   m.def("release_memory", [] {

@@ -209,7 +209,39 @@ def _profile_batches(module):
     kind.__init__ = __init__
 
 
+def _weigh_losses(module):
+    """In one of several replicas a loss counts by its part of the batch."""
+    from keras.src.backend.config import backend
+
+    if backend() == NAME:
+        from keras_tandem.src import replicas
+
+        module.scale_loss_for_distribution, module.unscale_loss_for_distribution = replicas.scale_loss, replicas.unscale_loss
+
+
+def _allow_synchronized(module):
+    """Keras refuses BatchNormalization(synchronized=True) on every backend but TensorFlow; ours has it, too."""
+    from keras.src.backend.config import backend
+
+    if backend() != NAME:
+        return
+    real = module.backend
+
+    class Backend:
+        """What the layer asks its backend for; to the one question of its name the answer is the one that has `synchronized`."""
+
+        def __getattr__(self, name):
+            return getattr(real, name)
+
+        def backend(self):
+            return "tensorflow"
+
+    module.backend = Backend()
+
+
 AFTER = {
+    "keras.src.layers.normalization.batch_normalization": _allow_synchronized,
+    "keras.src.losses.loss": _weigh_losses,
     "keras.src.trainers.data_adapters": _slice_sparse,
     "keras.src.layers.core.input_layer": _take_sparse,
     "keras.src.callbacks.tensorboard": _profile_batches,

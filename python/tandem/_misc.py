@@ -117,6 +117,13 @@ class CriticalSection:
             return fn()
 
 
+_KINDS = ("CPU", "GPU", "TPU", "CUSTOM")
+
+
+def _kind(name):
+    return name.upper() if name.upper() in _KINDS else name
+
+
 class DeviceSpec:
     """A device's name in parts."""
 
@@ -128,15 +135,16 @@ class DeviceSpec:
         parts = {}
         for piece in filter(None, spec.split("/")):
             key, *rest = piece.split(":")
-            if key == "device":
+            if key == "device" and rest:
                 parts["device_type"], *more = rest
+                parts["device_type"] = _kind(parts["device_type"])
                 if more and more[0] != "*":
                     parts["device_index"] = int(more[0])
-            elif key.upper() in ("CPU", "GPU"):
+            elif key.upper() in _KINDS:
                 parts["device_type"] = key.upper()
-                if rest:
+                if rest and rest[0] != "*":
                     parts["device_index"] = int(rest[0])
-            elif key in ("job", "replica", "task"):
+            elif key in ("job", "replica", "task") and rest:
                 parts[key] = rest[0] if key == "job" else int(rest[0])
             else:
                 raise ValueError(f"Unknown attribute '{key}' is encountered while parsing the device spec: '{spec}'.")

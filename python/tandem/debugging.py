@@ -1,7 +1,7 @@
 """tf.debugging: assertions over tensors and their shapes."""
 import numpy as np
 
-from tandem import errors
+from tandem import _core, errors
 from tandem._convert import Composite
 from tandem._dtypes import as_dtype
 from tandem._face import CoreVariable, Tensor, any_tensor, api, number, ops, pair, tensor
@@ -273,7 +273,9 @@ def is_traceback_filtering_enabled():
 
 
 def set_log_device_placement(enabled):
+    """Lines on stderr: which op runs on which device."""
     _flags["placement"] = bool(enabled)
+    _core.set_log_placement(bool(enabled))
 
 
 def get_log_device_placement():

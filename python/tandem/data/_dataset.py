@@ -13,7 +13,7 @@ from tandem._dtypes import as_dtype
 from tandem._specs import TensorSpec
 from tandem.data import _functions, _nest
 from tandem.data._functions import ElementFunction
-from tandem.data._iterator import Iterator, NumpyIterator, TracedIterator, not_while_tracing
+from tandem.data._iterator import DeviceIterator, Iterator, NumpyIterator, TracedIterator, not_while_tracing
 from tandem.data._nest import ONE, Nest
 from tandem.data._options import Options
 
@@ -71,6 +71,7 @@ class Dataset:
         self._pipe, self._known_nest, self._kind = pipe, nest, kind
         self._inputs, self._function, self._loose, self._why = tuple(inputs), function, loose, why
         self._set_options, self._peeked = None, None
+        self._goes_to = None  # (the engine's device, elements that are copied ahead)
 
     def _like(self, pipe, kind):
         """The same elements, or fewer, or in another order."""
@@ -165,7 +166,16 @@ class Dataset:
 
     def __iter__(self):
         not_while_tracing("a Python loop over a dataset, which AutoGraph did not convert")
-        return Iterator(self)
+        return Iterator(self) if self._goes_to is None else DeviceIterator(self, *self._goes_to)
+
+    def _on_device(self, name, ahead, kind):
+        """The same elements, which somebody who iterates finds on a device. A loop of the engine's own copies batches where its step wants them."""
+        from tandem import _devices
+
+        spec = _devices.parsed(name)
+        made = self._like(self._pipe, kind)
+        made._goes_to = (_devices.engine_name_of(spec) or "cpu", ahead)
+        return made
 
     def traced(self):
         """A walk that begins each time the function that is being traced comes here."""
@@ -572,7 +582,11 @@ class Dataset:
         return self._like(self._pipe.snapshot(_strings.text(path)), "_SnapshotDataset")
 
     def prefetch(self, buffer_size, name=None):
-        return self._like(self._pipe.prefetch(AUTOTUNE if buffer_size is None else _int(buffer_size)), "_PrefetchDataset")
+        ahead = AUTOTUNE if buffer_size is None else _int(buffer_size)
+        made = self._like(self._pipe.prefetch(ahead), "_PrefetchDataset")
+        if self._goes_to is not None:
+            made._goes_to = (self._goes_to[0], max(ahead, 1))
+        return made
 
     def ignore_errors(self, log_warning=False, name=None):
         return self._like(self._pipe.ignore_errors(log_warning), "_IgnoreErrorsDataset")
