@@ -25,4 +25,5 @@ NB_MODULE(_core, m) {
   add_graphs(m);
   add_strings(m);
   add_loop(m);
+  add_devices(m);
 }

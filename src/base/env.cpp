@@ -15,7 +15,12 @@ constexpr std::string_view kCacheDir = "TANDEM_CACHE_DIR";
 
 constexpr Variable kVariables[] = {
     {"TANDEM_THREADS", "0", "Threads that compute, the calling one included; `0` is all cores this process may use."},
-    {"TANDEM_DEVICE", "cpu", "The device that runs what does not name one, such as `cpu`, `ref` or `opencl:0`."},
+    {"TANDEM_DEVICE", "",
+     "The device that runs what does not name one, such as `cpu`, `ref` or `opencl:0`; empty leaves it to TANDEM_PLACEMENT."},
+    {"TANDEM_PLACEMENT", "cost",
+     "Where that runs which no device was asked for: `cost` compares what a graph takes on the CPU and on each GPU, `tensorflow` is the "
+     "first "
+     "GPU for all that it can do."},
     {"TANDEM_EMULATE_GPU", "",
      "GPUs that are not there, `NxSIZE` or `NxSIZE@RATE` such as `2x512MiB@12GB/s`: cores of the CPU pose as `gpu:0`, `gpu:1` …, each with "
      "so much memory, behind a link of that rate. Needs PoCL."},

@@ -89,6 +89,7 @@ struct Candidate {
   std::string name;
   std::function<std::unique_ptr<Device>()> make;
   std::string skipped = {};
+  bool only_when_named = false;  // for tests, oracles and models of time: no program gets it without asking
 };
 // A folder's devices. Looked at once, and only when no folder before it has what is asked for: drivers take time to load.
 struct Factory {
@@ -99,6 +100,8 @@ std::span<const Factory> factories();  // defined in the generated source
 
 // Devices by name, made on first use. UserError lists the names there are; ResourceError says why one was skipped.
 Device& get(std::string_view name);
-std::vector<std::string> names();  // also of those that were skipped
+std::vector<std::string> names();           // also of those that were skipped
+std::vector<std::string> ordinary_names();  // of those that a program may get without asking
+bool may_have_cards();                      // whether the system shows any: a driver need not be loaded for a machine without
 
 }  // namespace tandem::device

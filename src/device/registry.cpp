@@ -1,5 +1,6 @@
 // The devices of this process, by name.
 #include <deque>
+#include <filesystem>
 #include <map>
 #include <mutex>
 
@@ -51,6 +52,21 @@ std::vector<std::string> names() {
   std::vector<std::string> all;
   for (const Candidate& c : candidates().all()) all.push_back(c.name);
   return all;
+}
+
+std::vector<std::string> ordinary_names() {
+  std::lock_guard lock(mutex);
+  std::vector<std::string> all;
+  for (const Candidate& c : candidates().all())
+    if (!c.only_when_named && c.skipped.empty()) all.push_back(c.name);
+  return all;
+}
+
+// Nodes that the drivers of the kernel make: AMD and Intel, NVIDIA, AMD's compute, ARM, and Windows around Linux.
+bool may_have_cards() {
+  for (const char* path : {"/dev/dri/renderD128", "/dev/nvidiactl", "/dev/kfd", "/dev/mali0", "/dev/dxg"})
+    if (std::error_code error; std::filesystem::exists(path, error)) return true;
+  return false;
 }
 
 // Devices are never destroyed: buffers and programs may outlive static destruction. One that cannot be made is tried again at the
