@@ -105,7 +105,7 @@ TWO = textwrap.dedent("""
             _core.leave_device(self.before)
 
     def where(t):
-        return _core.Tensor.device.__get__(t)
+        return _core.tensor_device(t)
 
     assert _core.engine_devices()[0] == "cpu" and {"gpu:0", "gpu:1"} <= set(_core.engine_devices())
     a = tf.constant(np.arange(16.0, dtype="float32").reshape(4, 4))
