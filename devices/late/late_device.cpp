@@ -184,7 +184,7 @@ PinnedBuffer::~PinnedBuffer() {
 std::unique_ptr<LateDevice> make_device(const Options& options) { return std::make_unique<Late>(options); }
 
 std::vector<device::Candidate> enumerate() {
-  return {{"late", [] { return make_device({}); }}};
+  return {{.name = "late", .make = [] { return make_device({}); }, .only_when_named = true}};
 }
 
 }  // namespace tandem::late

@@ -132,11 +132,11 @@ Model host_model() { return {.name = "host", .host_memory = true, .memory_bytes 
 std::unique_ptr<device::Device> make_device(const Model& model) { return std::make_unique<NullDevice>(model); }
 
 std::vector<device::Candidate> enumerate() {
-  std::vector<device::Candidate> all{{"null", [] { return make_device(Model{}); }}};
-  all.push_back({.name = "null:host", .make = [] { return make_device(host_model()); }, .is_listed = false});
+  std::vector<device::Candidate> all{{.name = "null", .make = [] { return make_device(Model{}); }, .only_when_named = true}};
+  all.push_back({.name = "null:host", .make = [] { return make_device(host_model()); }, .is_listed = false, .only_when_named = true});
   for (const device::Card& card : device::cards()) {
     const std::string name = cat("null:", card.name);
-    all.push_back({.name = name, .make = [&card] { return make_device(model_of(card)); }, .is_listed = false});
+    all.push_back({.name = name, .make = [&card] { return make_device(model_of(card)); }, .is_listed = false, .only_when_named = true});
   }
   return all;
 }

@@ -25,6 +25,7 @@ NB_MODULE(_core, m) {
   add_graphs(m);
   add_strings(m);
   add_loop(m);
+  add_devices(m);
   add_devices_config(m);
   add_profile(m);
 }

@@ -1,6 +1,7 @@
 // The devices of this process, by name.
 #include <algorithm>
 #include <deque>
+#include <filesystem>
 #include <map>
 #include <mutex>
 
@@ -85,20 +86,36 @@ const Candidate& usable(const Found& found, std::string_view name) {
   return *found.candidate;
 }
 
+// The names that a candidate has: its own, or those that it was divided into. With the lock.
+void add_parts(const Candidate& c, std::vector<std::string>& names) {
+  const auto divided = made().parts.find(c.name);
+  if (divided == made().parts.end()) return names.push_back(c.name);
+  for (const Part& p : divided->second) names.push_back(p.name);
+}
+
 }  // namespace
 
 std::vector<std::string> names() {
   std::lock_guard lock(mutex);
   std::vector<std::string> all;
-  for (const Candidate& c : candidates().all()) {
-    if (!c.is_listed) continue;
-    const auto divided = made().parts.find(c.name);
-    if (divided == made().parts.end())
-      all.push_back(c.name);
-    else
-      for (const Part& p : divided->second) all.push_back(p.name);
-  }
+  for (const Candidate& c : candidates().all())
+    if (c.is_listed) add_parts(c, all);
   return all;
+}
+
+std::vector<std::string> ordinary_names() {
+  std::lock_guard lock(mutex);
+  std::vector<std::string> all;
+  for (const Candidate& c : candidates().all())
+    if (!c.only_when_named && c.skipped.empty()) add_parts(c, all);
+  return all;
+}
+
+// Nodes that the drivers of the kernel make: AMD and Intel, NVIDIA, AMD's compute, ARM, and Windows around Linux.
+bool may_have_cards() {
+  for (const char* path : {"/dev/dri/renderD128", "/dev/nvidiactl", "/dev/kfd", "/dev/mali0", "/dev/dxg"})
+    if (std::error_code error; std::filesystem::exists(path, error)) return true;
+  return false;
 }
 
 std::unique_ptr<Device> make(std::string_view name) {

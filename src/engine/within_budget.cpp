@@ -6,6 +6,7 @@
 #include "base/env.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
+#include "engine/rates.hpp"
 
 namespace tandem::engine {
 namespace {
@@ -20,9 +21,6 @@ constexpr int64_t kMostEffort = 1'000'000;      // seconds
 constexpr int kParts = 3;                       // of the state: so many sizes of what is on the host are compared
 constexpr size_t kPlenty = SIZE_MAX / 4;
 constexpr size_t kLeastPrecision = 64;  // the smallest limit is found to this part of it
-
-// What a core of today does, where a device does not say.
-constexpr device::Rates kGuess{.flops_per_second = 2e10, .bytes_per_second = 8e9, .link_bytes_per_second = 8e9, .launch_seconds = 1e-5};
 
 struct Candidate {
   size_t bytes = 0;  // of state on the host
@@ -169,13 +167,13 @@ class Chooser {
     for (const auto& [label, bytes] : r.largest) largest += cat(largest.empty() ? "" : ", ", label, " (", plan::bytes_text(bytes), ")");
     std::string sets;
     if (!r.tightest.empty()) sets = cat(", which ", r.tightest, " sets", r.tightest_location ? cat(" at ", r.tightest_location.str()) : "");
-    throw DoesNotFit(cat(request_.graph.name.empty() ? "call" : request_.graph.name, ": it does not fit into ",
-                   plan::bytes_text(limit_), " (", limit_, " bytes) of ", device, ": it needs at least ", plan::bytes_text(least), " (",
-                   least, " bytes", ")", sets, "; without a limit it takes ", plan::bytes_text(unlimited().plan.peak_bytes(device_)),
-                   "\n  largest values: ", largest.empty() ? "none" : largest, "\n  tried: computing again, results on the host, ",
-                   plan::bytes_text(placement_->state_bytes()), " of state on the host",
-                   pinned ? cat("; the host may take ", plan::bytes_text(pinned)) : "", "\n  hint: a limit of ", least,
-                   " bytes or more, or a smaller batch"),
+    throw DoesNotFit(cat(request_.graph.name.empty() ? "call" : request_.graph.name, ": it does not fit into ", plan::bytes_text(limit_),
+                         " (", limit_, " bytes) of ", device, ": it needs at least ", plan::bytes_text(least), " (", least, " bytes", ")",
+                         sets, "; without a limit it takes ", plan::bytes_text(unlimited().plan.peak_bytes(device_)),
+                         "\n  largest values: ", largest.empty() ? "none" : largest, "\n  tried: computing again, results on the host, ",
+                         plan::bytes_text(placement_->state_bytes()), " of state on the host",
+                         pinned ? cat("; the host may take ", plan::bytes_text(pinned)) : "", "\n  hint: a limit of ", least,
+                         " bytes or more, or a smaller batch"),
                      std::move(r));
   }
 
@@ -199,16 +197,11 @@ Planned planned_within(const plan::Request& request, const Devices& devices, std
   return Chooser(request, devices, std::move(facts), planner).run();
 }
 
-double predicted_seconds(const device::Device& device, const codegen::Kernel& kernel) {
-  const device::Rates& rates = device.info().rates;
-  if (rates.flops_per_second > 0 || rates.bytes_per_second > 0) return device.seconds(kernel);
-  const double seconds = device.seconds(kernel);  // a device may know better than its rates
-  return seconds > 0 ? seconds : device::seconds(codegen::cost_of(kernel), std::max<size_t>(kernel.stages.size(), 1), kGuess);
+double predicted_seconds(device::Device& device, const codegen::Kernel& kernel) {
+  const double own = device.info().rates.flops_per_second > 0 ? 0 : device.seconds(kernel);  // a device may know better than its rates
+  return own > 0 ? own : device::seconds(codegen::cost_of(kernel), std::max<size_t>(kernel.stages.size(), 1), rates_of(device));
 }
 
-double link_rate(const device::Device& device) {
-  const double known = device.info().rates.link_bytes_per_second;
-  return known > 0 ? known : kGuess.link_bytes_per_second;
-}
+double link_rate(device::Device& device) { return rates_of(device).link_bytes_per_second; }
 
 }  // namespace tandem::engine

@@ -33,6 +33,8 @@ Planner::Planner(Step step, device::Device& device)
     user_error("plan: device ", device.info().name, " uses the host's memory, for which steps are not planned\n  hint: a GPU, or --card");
   graph_ = passes::run_pipeline(ops::table(), step_.graph, [this](const ir::OpCall& call) { return device_.keeps(call); }, step_.precision);
   devices_.memories = {&memory_, &host_memory_};
+  devices_.pinned = {nullptr, nullptr};
+  devices_.host = 1;
 }
 
 plan::Request Planner::request(int64_t batch) const {

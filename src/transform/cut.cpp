@@ -143,12 +143,13 @@ Graph cut_ends(const ir::OpTable& table, const Graph& g, const std::vector<bool>
     EndBody end = end_of(table, body);
     Node product = body.nodes[static_cast<size_t>(ir::product_node(body))];
     product.location = node.location;
+    product.device = node.device;
     std::vector<Value> operands(in.begin(), in.begin() + static_cast<std::ptrdiff_t>(product.inputs.size()));
     const Value result = b.copy(std::move(product), std::move(operands));
     std::vector<Value> read;
     for (const size_t i : end.operands) read.push_back(in[i]);
     read.push_back(result);
-    b.location = node.location;
+    b.follow(node);
     const std::vector<int32_t> results = end.results;
     const std::vector<Value> made =
         b.nodes("fused", read,
