@@ -51,7 +51,7 @@ class LimitedPlanner {
     size_t target = room / codegen::kAlignment * codegen::kAlignment;
     for (int round = 0; round < kRounds; ++round) {
       const ScheduleProblem problem = problem_of(units_, scratch, facts_, device, target);
-      const Schedule found = schedule(problem, {.effort = kScheduleStepsPerSecond});
+      const Schedule found = schedule(problem, {.effort = quick_effort(problem)});
       if (!found.fits) {
         refuse(report, found, plan);
         break;
