@@ -4,12 +4,13 @@
 #   folder      may use (what those may use is included)
 set(TANDEM_LAYERS
   "base        "
+  "profile     base"
   "ir          base"
   "ops         ir"
   "transform   ops"
   "codegen     ops"
   "passes      codegen"
-  "device      codegen"
+  "device      codegen profile"
   "plan        device"
   "exec        plan"
   "engine      transform passes exec"
