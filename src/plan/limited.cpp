@@ -75,6 +75,12 @@ class LimitedPlanner {
     return static_cast<double>(schedule(problem, {}).cost) * 1e-9;
   }
 
+  // An effort of a second is what is quick for the problem; others are a part or a multiple of it.
+  static int64_t steps_for(const ScheduleProblem& problem, int64_t effort) {
+    return static_cast<int64_t>(static_cast<double>(quick_effort(problem)) * static_cast<double>(effort) /
+                                static_cast<double>(kScheduleStepsPerSecond));
+  }
+
   struct Found {
     Schedule schedule;
     Units units;
@@ -91,7 +97,7 @@ class LimitedPlanner {
       if (!options_.may_recompute)
         for (ScheduleUnit& u : problem.units) u.once = true;
       Found f;
-      f.schedule = schedule(problem, {.effort = effort, .is_enough = options_.is_enough});
+      f.schedule = schedule(problem, {.effort = steps_for(problem, effort), .is_enough = options_.is_enough});
       if (!f.schedule.fits) {
         refused_ = f.schedule;
         report_.least_bytes = std::min(report_.least_bytes, report_.fixed_bytes + static_cast<size_t>(f.schedule.least_limit));

@@ -74,11 +74,19 @@ class Scheduler {
     return best_.score.is_valid && best_.score.excess == 0 && best_.score.cost <= moments.bound();
   }
 
-  void consider(std::vector<int32_t> sequence, bool may_fetch = true) {
+  void consider(const std::vector<int32_t>& sequence, bool may_fetch = true) {
     if (!evaluator_.score(sequence).is_valid) return;
     draft_.assign(sequence);
     fit(model_, draft_, may_fetch);
     fill(model_, draft_);
+    take_if_better();
+    if (!model_.uses_host) return;
+    fetch_early(model_, draft_);
+    take_if_better();
+  }
+
+  void take_if_better() {
+    std::vector<int32_t> sequence;
     draft_.items(sequence);
     const Score score = evaluator_.score(sequence);
     if (!score.is_valid) return;
@@ -93,11 +101,13 @@ class Scheduler {
     const int32_t moment = moments.best_moment();
     if (moment < 0) return;
     if (!moments.best_kept().empty()) consider(keep_only(model_, moment, moments.best_kept()));
-    const int64_t until = draft_.steps() + moments.steps() + options_.effort / 4;
+    const int64_t until = draft_.steps() + moments.steps() + std::max(options_.effort / 4, kLeastLook);
+    std::vector<Fate> last;
     for (int share = 100; share >= 50 && !is_done(moments); share -= 2) {
       if (draft_.steps() + moments.steps() > until || (options_.is_enough && options_.is_enough())) break;
-      const std::vector<uint8_t> kept = moments.keep(moment, static_cast<int64_t>(Wide{model_.limit} * share / 100));
-      if (!kept.empty()) consider(keep_only(model_, moment, kept));
+      const std::vector<Fate> kept = moments.keep(moment, static_cast<int64_t>(Wide{model_.limit} * share / 100));
+      if (!kept.empty() && kept != last) consider(keep_only(model_, moment, kept));
+      last = kept;
     }
   }
 
@@ -134,6 +144,11 @@ class Scheduler {
 };
 
 }  // namespace
+
+int64_t quick_effort(const ScheduleProblem& problem) {
+  const auto n = static_cast<int64_t>(std::min<size_t>(problem.units.size(), 1000));
+  return std::min(kScheduleStepsPerSecond, 20 * n * n * n);
+}
 
 Schedule schedule(const ScheduleProblem& problem, const ScheduleOptions& options) { return Scheduler(problem, options).run(); }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <tuple>
 
 namespace tandem::plan::scheduling {
 namespace {
@@ -13,7 +14,7 @@ constexpr int64_t kForbidden = int64_t{1} << 54;
 constexpr int32_t kMostFixed = 64;
 constexpr int32_t kSource = 0, kSink = 1;
 // Times are counted in so many shares where copies take time too, which then weigh some of the shares against the device's.
-constexpr int64_t kShares = 8;
+constexpr int64_t kShares = 1024;
 
 int64_t ceil_divide(Wide a, Wide b) { return static_cast<int64_t>(a >= 0 ? (a + b - 1) / b : -((-a) / b)); }
 
@@ -41,7 +42,7 @@ Moments::Moments(const Model& model) : model_(model), readers_(static_cast<size_
 }
 
 int64_t Moments::bound_of(const Line& line, int64_t price, int64_t room) const {
-  const Wide base = ((kShares - host_share_) * Wide{device_sum_} + host_share_ * Wide{before_}) << shift_;
+  const Wide base = ((kShares - host_share_) * Wide{device_sum_} + host_share_ * Wide{beside_}) << shift_;
   return ceil_divide(base + line.paid + Wide{price} * (line.kept - room), Wide{kShares} << shift_);
 }
 
@@ -50,7 +51,7 @@ bool Moments::enter(int32_t moment) {
   const auto values = static_cast<size_t>(model_.value_count()), units = static_cast<size_t>(model_.unit_count());
   std::vector<uint8_t> is_before(units, 0);
   std::vector<int32_t> stack{moment};
-  before_ = 0;
+  int64_t before = 0, after = 0;
   while (!stack.empty()) {
     const int32_t u = stack.back();
     stack.pop_back();
@@ -58,7 +59,7 @@ bool Moments::enter(int32_t moment) {
       const int32_t maker = model_.maker[static_cast<size_t>(v)];
       if (is_before[static_cast<size_t>(maker)]) continue;
       is_before[static_cast<size_t>(maker)] = 1;
-      if (model_.lane[static_cast<size_t>(maker)] == Lane::Device) before_ += model_.cost[static_cast<size_t>(maker)];
+      if (model_.lane[static_cast<size_t>(maker)] == Lane::Device) before += model_.cost[static_cast<size_t>(maker)];
       stack.push_back(maker);
     }
   }
@@ -90,6 +91,13 @@ bool Moments::enter(int32_t moment) {
           stack.push_back(reader);
         }
   }
+  for (int32_t u = 0; u < model_.unit_count(); ++u)
+    if ((u == moment || is_after[static_cast<size_t>(u)]) && model_.lane[static_cast<size_t>(u)] == Lane::Device)
+      after += model_.cost[static_cast<size_t>(u)];
+  // What is on the host was copied there before the moment, and the device runs the rest after it; or it is copied back after what ran
+  // before.
+  beside_ = std::max(before, after);
+  again_share_ = after >= before ? kShares : kShares - host_share_;
   for (int32_t u = 0; u < model_.unit_count(); ++u)
     if (is_after[static_cast<size_t>(u)])
       for (int32_t v : model_.inputs[u])
@@ -209,14 +217,14 @@ Moments::Line Moments::cut(int64_t price) {
       add_arc(node, kSink, kEndless);
       continue;
     }
-    add_arc(node, kSink, model_.lane[k] == Lane::Device ? ((kShares - host_share_) * model_.cost[k]) << shift_ : 0);
+    add_arc(node, kSink, model_.lane[k] == Lane::Device ? (again_share_ * model_.cost[k]) << shift_ : 0);
     for (int32_t v : model_.inputs[u])
       if (const int32_t in = value_node_[static_cast<size_t>(v)]; in >= 0) add_arc(node, in, kEndless);
   }
   maximum_flow();
   Line line;
   line.price = price;
-  line.keeps.assign(values_.size(), 0);
+  line.fates.assign(values_.size(), Fate::Again);
   for (size_t i = 0; i < values_.size(); ++i) {
     const int32_t v = values_[i];
     const auto k = static_cast<size_t>(v);
@@ -224,20 +232,22 @@ Moments::Line Moments::cut(int64_t price) {
     if (!is_kept && level_[static_cast<size_t>(value_node_[k])] >= 0 &&
         level_[static_cast<size_t>(unit_node_[static_cast<size_t>(model_.maker[k])])] < 0) {
       const int64_t keeping = fixed_[i] == Fixed::Gone ? kForbidden : price * bytes_[k], copying = copy_price(v);
-      if (copying < keeping)
+      if (copying < keeping) {
         line.paid += copying;
-      else if (fixed_[i] == Fixed::Gone)
+        line.fates[i] = Fate::Host;
+      } else if (fixed_[i] == Fixed::Gone) {
         line.paid += kForbidden;
-      else
+      } else {
         is_kept = true;
+      }
     }
     if (!is_kept) continue;
-    line.keeps[i] = 1;
+    line.fates[i] = Fate::Kept;
     line.kept += bytes_[k];
   }
   for (int32_t u : units_)
     if (const auto k = static_cast<size_t>(u); level_[static_cast<size_t>(unit_node_[k])] >= 0 && model_.lane[k] == Lane::Device)
-      line.paid += Wide{(kShares - host_share_) * model_.cost[k]} << shift_;
+      line.paid += Wide{again_share_ * model_.cost[k]} << shift_;
   steps_ += static_cast<int64_t>(values_.size() + units_.size());
   return line;
 }
@@ -245,7 +255,7 @@ Moments::Line Moments::cut(int64_t price) {
 int64_t Moments::best_price(int64_t room, int64_t& price, Line& low, Line& high) {
   low = cut(0);
   int64_t best = bound_of(low, 0, room);
-  high.keeps.clear();
+  high.fates.clear();
   if (low.kept <= room) {
     high = low;
     return best;
@@ -281,29 +291,52 @@ void Moments::look(const std::vector<int64_t>& memory, int64_t most_steps) {
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),
                    [&](int32_t a, int32_t b) { return memory[static_cast<size_t>(a)] > memory[static_cast<size_t>(b)]; });
+  std::erase_if(order, [&](int32_t w) { return memory[static_cast<size_t>(w)] <= model_.limit; });
   const int64_t until = steps_ + most_steps;
-  int64_t price = 1, best_share = 0;
+  host_share_ = 0;
+  if (order.empty()) return;
+  if (std::find(can_come_from_host_.begin(), can_come_from_host_.end(), 1) != can_come_from_host_.end()) weigh_copies(order[0]);
+  for (int32_t w : order) {
+    if (steps_ > until) break;
+    visit(w);
+  }
+  if (host_share_ > 0) weigh_copies(best_);
+}
+
+// Raises the bound by what a moment says. True if it says more than what was known.
+bool Moments::visit(int32_t moment) {
+  const int64_t room = model_.limit - working_set(model_, moment);
+  if (room < 0 || !enter(moment)) return false;
+  if (best_ >= 0) {  // can it be better?
+    const Line line = cut(best_price_);
+    if (line.kept <= room && bound_of(line, 0, room) <= bound_) return false;
+  }
   Line low, high;
-  const bool has_copies = std::find(can_come_from_host_.begin(), can_come_from_host_.end(), 1) != can_come_from_host_.end();
-  for (int64_t share = 0; share < (has_copies ? kShares : 1); share += 2) {
+  int64_t price = best_price_;
+  const int64_t bound = best_price(room, price, low, high);
+  if (best_ >= 0 && bound <= bound_) return false;
+  bound_ = std::max(bound, bound_);
+  best_ = moment;
+  best_price_ = price;
+  return true;
+}
+
+// How much copies should weigh against the device's time: what a moment says is concave in it.
+void Moments::weigh_copies(int32_t moment) {
+  if (best_ < 0) visit(moment);
+  int64_t best_share = host_share_;
+  const auto try_share = [&](int64_t share) {
+    if (share <= 0 || share >= kShares) return false;
     host_share_ = share;
-    for (int32_t w : order) {
-      if (steps_ > until) break;
-      if (memory[static_cast<size_t>(w)] <= model_.limit || !enter(w)) continue;
-      const int64_t room = model_.limit - working_set(model_, w);
-      if (room < 0) continue;
-      if (best_ >= 0) {  // can it be better?
-        const Line line = cut(price);
-        if (line.kept <= room && bound_of(line, 0, room) <= bound_) continue;
-      }
-      int64_t p = price;
-      const int64_t bound = best_price(room, p, low, high);
-      if (best_ >= 0 && bound <= bound_) continue;
-      bound_ = std::max(bound, bound_);
-      best_ = w;
-      price = best_price_ = p;
-      best_share = share;
-    }
+    const bool is_better = visit(moment);
+    if (is_better) best_share = share;
+    return is_better;
+  };
+  if (best_share == 0)
+    for (int64_t share = 4; share < kShares; share *= 2) try_share(share);
+  for (int64_t step = std::max<int64_t>(1, best_share / 2); step > 0; step /= 2) {
+    const int64_t from = best_share;
+    if (!try_share(from + step)) try_share(from - step);
   }
   host_share_ = best_share;
 }
@@ -325,19 +358,17 @@ void Moments::branch(int64_t goal, int64_t most_steps) {
     if (forced > room) return;
     Line low, high;
     const int64_t bound = std::max(least, best_price(room, price, low, high));
-    if (high.keeps.empty()) {
+    if (high.fates.empty()) {
       closed = std::min(closed, bound);
       return;
     }
     if (const int64_t paid = bound_of(high, 0, room); paid < best) {
       best = paid;
-      best_kept_.assign(static_cast<size_t>(model_.value_count()), 0);
-      for (size_t i = 0; i < values_.size(); ++i)
-        if (high.keeps[i]) best_kept_[static_cast<size_t>(values_[i])] = 1;
+      best_kept_ = fates(high);
     }
     int32_t on = -1;
     for (size_t i = 0; i < fixed_.size(); ++i)
-      if (fixed_[i] == Fixed::Free && low.keeps[i] != high.keeps[i] &&
+      if (fixed_[i] == Fixed::Free && (low.fates[i] == Fate::Kept) != (high.fates[i] == Fate::Kept) &&
           (on < 0 || bytes_[static_cast<size_t>(values_[i])] > bytes_[static_cast<size_t>(values_[static_cast<size_t>(on)])]))
         on = static_cast<int32_t>(i);
     if (on < 0 || count >= kMostFixed) {
@@ -363,20 +394,22 @@ void Moments::branch(int64_t goal, int64_t most_steps) {
   if (std::min(best, closed) < INT64_MAX) bound_ = std::max(bound_, std::min(best, closed));
 }
 
-std::vector<uint8_t> Moments::keep(int32_t moment, int64_t limit) {
+// What takes nothing stays.
+std::vector<Fate> Moments::fates(const Line& line) const {
+  std::vector<Fate> all;
+  for (int64_t bytes : bytes_) all.push_back(bytes == 0 ? Fate::Kept : Fate::Again);
+  for (size_t i = 0; i < values_.size(); ++i) all[static_cast<size_t>(values_[i])] = line.fates[i];
+  return all;
+}
+
+std::vector<Fate> Moments::keep(int32_t moment, int64_t limit) {
   const int64_t room = limit - working_set(model_, moment);
   if (room < 0 || !enter(moment)) return {};
   Line low, high;
   int64_t price = best_price_;
   best_price(room, price, low, high);
-  if (high.keeps.empty()) return {};
-  std::vector<uint8_t> kept(static_cast<size_t>(model_.value_count()), 0);
-  for (size_t i = 0; i < values_.size(); ++i)
-    if (high.keeps[i]) kept[static_cast<size_t>(values_[i])] = 1;
-  // What takes nothing, or does not matter to the cut, stays.
-  for (size_t v = 0; v < kept.size(); ++v)
-    if (bytes_[v] == 0) kept[v] = 1;
-  return kept;
+  if (high.fates.empty()) return {};
+  return fates(high);
 }
 
 }  // namespace tandem::plan::scheduling

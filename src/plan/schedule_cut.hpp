@@ -21,17 +21,17 @@ class Moments {
   int32_t best_moment() const { return best_; }  // -1: no moment says more than that each unit runs
   int64_t steps() const { return steps_; }
 
-  // The values that are kept at a moment if memory were `limit`, by the price that makes them fit. Empty if nothing fits.
-  std::vector<uint8_t> keep(int32_t moment, int64_t limit);
+  // What becomes of each value at a moment if memory were `limit`, by the price that makes it fit. Empty if nothing fits.
+  std::vector<Fate> keep(int32_t moment, int64_t limit);
   // What the branching found to be best, or empty.
-  const std::vector<uint8_t>& best_kept() const { return best_kept_; }
+  const std::vector<Fate>& best_kept() const { return best_kept_; }
 
  private:
   // A cut: as a function of the price of a byte it is the line paid + price * (kept - room), in shares of a unit of time.
   struct Line {
     int64_t price = 0, kept = 0;
     Wide paid = 0;
-    std::vector<uint8_t> keeps;  // of the moment's values
+    std::vector<Fate> fates;  // of the moment's values
   };
   enum class Fixed : uint8_t { Free, Kept, Gone };
   struct Node {
@@ -40,6 +40,9 @@ class Moments {
     std::vector<Fixed> fixed;
     int32_t branch_on;
   };
+  bool visit(int32_t moment);
+  void weigh_copies(int32_t moment);
+  std::vector<Fate> fates(const Line& line) const;
   bool enter(int32_t moment);  // false if nothing is needed later
   Line cut(int64_t price);
   // The best price at the moment: its bound. `low` keeps too much, `high` fits; both are lines that meet there.
@@ -58,13 +61,14 @@ class Moments {
   int64_t most_price_ = 0;
   int64_t device_sum_ = 0, bound_ = 0, steps_ = 0;
   int32_t best_ = -1;
-  int64_t best_price_ = 0;
-  std::vector<uint8_t> best_kept_;
+  int64_t best_price_ = 1;
+  std::vector<Fate> best_kept_;
 
   // The moment that is entered.
   int32_t moment_ = -1;
-  int64_t before_ = 0;  // the device's time before it
-  int64_t host_share_ = 0;
+  // Copies over the link take no less than a schedule's time without so much of the device's. `host_share_` of that inequality, and the
+  // rest of the device's own time, which has what runs again in it; `again_share_` is what that weighs in both together.
+  int64_t beside_ = 0, host_share_ = 0, again_share_ = 0;
   std::vector<int32_t> values_, units_;          // that matter
   std::vector<int32_t> value_node_, unit_node_;  // of all, -1: does not matter
   std::vector<uint8_t> is_required_;

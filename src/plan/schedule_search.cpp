@@ -186,16 +186,16 @@ bool Search::move_first() {
 
 bool Search::change(bool moves_firsts) {
   const int32_t dice = random_.below(100);
-  if (dice < 40) return ruin();
-  if (dice < 45) {
+  if (dice < 15) return ruin();
+  if (dice < 22) {
     if (!evict()) return false;
     for (int i = 0; i < 3; ++i) drop();
     return true;
   }
-  if (dice < 62) return evict();
-  if (dice < 72) return drop();
-  if (dice < 88) return shift();
-  if (dice < 93 || !moves_firsts) return shift_block(moves_firsts);
+  if (dice < 46) return evict();
+  if (dice < 60) return drop();
+  if (dice < 83) return shift();
+  if (dice < 90 || !moves_firsts) return shift_block(moves_firsts);
   return move_first();
 }
 
@@ -255,7 +255,7 @@ void Search::run(Candidate& best, int64_t goal, int64_t most_steps, const std::f
   for (int64_t b : model_.bytes) bytes += b;
   excess_price_ = 0.1 * base / static_cast<double>(bytes);
   for (int c = 0; c < kCycles; ++c) {
-    const double hot = kHot * base * (c % 2 == 1 ? 0.6 : 1);
+    const double hot = kHot * base * (c % 2 == 1 ? 0.3 : 1);
     if (cycle(best, goal, hot, kCold * base, c % 2 == 1, begin + most_steps * (c + 1) / kCycles, is_enough)) return;
   }
 }

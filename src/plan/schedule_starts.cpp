@@ -130,29 +130,30 @@ void fill(const Model& model, Draft& draft) {
   draft.mark();
 }
 
-std::vector<int32_t> keep_only(const Model& model, int32_t moment, const std::vector<uint8_t>& kept) {
+std::vector<int32_t> keep_only(const Model& model, int32_t moment, const std::vector<Fate>& fates) {
   std::vector<uint8_t> is_there(static_cast<size_t>(model.value_count()), 0);
   std::vector<int32_t> sequence, wanted;
   for (int32_t u = 0; u <= moment; ++u) {
     sequence.push_back(u);
     for (int32_t v : model.outputs[u])
       is_there[static_cast<size_t>(v)] =
-          kept[static_cast<size_t>(v)] || u == moment || model.once[static_cast<size_t>(u)] || !model.runs_before[u].empty();
+          fates[static_cast<size_t>(v)] == Fate::Kept || u == moment || model.once[static_cast<size_t>(u)] || !model.runs_before[u].empty();
   }
   for (int32_t v : model.inputs[moment]) is_there[static_cast<size_t>(v)] = 1;
   const auto make = [&](int32_t value) {
     wanted.assign(1, value);
     while (!wanted.empty()) {
-      const int32_t v = wanted.back(), maker = model.maker[static_cast<size_t>(v)];
+      const int32_t v = wanted.back(), maker = model.maker[static_cast<size_t>(v)], fetch = model.fetch[static_cast<size_t>(v)];
       const size_t before = wanted.size();
-      if (!is_there[static_cast<size_t>(v)])
+      const bool comes_back = fates[static_cast<size_t>(v)] == Fate::Host && fetch >= 0;
+      if (!comes_back && !is_there[static_cast<size_t>(v)])
         for (int32_t in : model.inputs[maker])
           if (!is_there[static_cast<size_t>(in)]) wanted.push_back(in);
       if (wanted.size() > before) continue;
       wanted.pop_back();
       if (is_there[static_cast<size_t>(v)]) continue;
-      sequence.push_back(maker);
-      for (int32_t out : model.outputs[maker]) is_there[static_cast<size_t>(out)] = 1;
+      sequence.push_back(comes_back ? fetch : maker);
+      for (int32_t out : model.outputs[sequence.back()]) is_there[static_cast<size_t>(out)] = 1;
     }
   };
   for (int32_t u = moment + 1; u < model.unit_count(); ++u) {
@@ -163,6 +164,39 @@ std::vector<int32_t> keep_only(const Model& model, int32_t moment, const std::ve
   for (int32_t v = 0; v < model.value_count(); ++v)
     if (model.is_result[static_cast<size_t>(v)] && model.maker[static_cast<size_t>(v)] >= 0) make(v);
   return sequence;
+}
+
+void fetch_early(const Model& model, Draft& draft) {
+  std::vector<int32_t> fetches;
+  for (int32_t t = draft.length(); t-- > 0;)
+    if (model.is_fetch(draft.item(t))) fetches.push_back(draft.run_at(t));
+  // From the last one on; `link_from`: the device's time, from the end, at which the copy after it begins.
+  int64_t link_from = 0, from_end = 0;
+  int32_t seen = draft.length();
+  for (int32_t run : fetches) {
+    if (!draft.is_run(run)) continue;
+    const int32_t position = draft.position_of(run), item = draft.item(position), value = model.fetched_value(item);
+    const auto time_of = [&](int32_t t) {
+      const auto k = static_cast<size_t>(draft.item(t));
+      return model.lane[k] == Lane::Device ? model.cost[k] : 0;
+    };
+    while (seen > position) from_end += time_of(--seen);
+    link_from = std::max(link_from, from_end) + model.cost[static_cast<size_t>(item)];
+    const int64_t room = model.limit - draft.bytes(value);
+    const int32_t last = draft.last_touch(value, position);
+    int64_t time = from_end;
+    int32_t to = position;
+    while (to - 1 > last && time < link_from && draft.memory(to - 1) <= room) time += time_of(--to);
+    if (to == position) continue;
+    const int32_t before = draft.run_at(to);
+    draft.mark();
+    draft.erase(position);
+    draft.insert(draft.position_of(before), item);
+    draft.settle();
+    seen = std::min(seen + 1, draft.length());
+    if (draft.excess() > 0) draft.undo();
+  }
+  draft.mark();
 }
 
 }  // namespace tandem::plan::scheduling

@@ -11,7 +11,10 @@ void fit(const Model& model, Draft& draft, bool may_fetch);
 // Leaves out repeats, the dearest first, as long as the draft fits without them.
 void fill(const Model& model, Draft& draft);
 
-// The units in their order; what is made up to `moment` and neither kept nor read by it is made again when it is needed next.
-std::vector<int32_t> keep_only(const Model& model, int32_t moment, const std::vector<uint8_t>& kept);
+// The units in their order; what is made up to `moment` and neither kept nor read by it is made again or fetched when it is needed next.
+std::vector<int32_t> keep_only(const Model& model, int32_t moment, const std::vector<Fate>& fates);
+
+// Moves fetches to where their copies end just in time, as far as memory allows.
+void fetch_early(const Model& model, Draft& draft);
 
 }  // namespace tandem::plan::scheduling

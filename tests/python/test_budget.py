@@ -44,6 +44,10 @@ PROGRAM = textwrap.dedent("""
     def mlp():
         return [layers.Input((192,))] + [layers.Dense(192, activation="relu") for _ in range(6)] + [layers.Dense(10)]
 
+    def wide():  # results are larger than weights
+        return [layers.Input((16, 16, 3)), layers.Conv2D(24, 3, padding="same", activation="relu"), layers.Conv2D(24, 3, padding="same", activation="relu"),
+                layers.GlobalAveragePooling2D(), layers.Dense(10)]
+
     work = sys.argv[1]
     keras.utils.set_random_seed(0)
     made = globals()[work]()
@@ -99,10 +103,10 @@ def test_state_of_three_times_the_limit_trains():
 
 
 def test_too_little_says_how_much_would_do():
-    done = run("mlp", 100_000)
+    done = run("mlp", 200_000)
     assert done.returncode != 0
     error = done.stderr
-    assert re.search(r"train_step: it does not fit into 98 KiB \(100000 bytes\) of gpu:0: it needs at least", error), error
+    assert re.search(r"train_step: it does not fit into 196 KiB \(200000 bytes\) of gpu:0: it needs at least", error), error
     assert "largest values: " in error and "tried: computing again, results on the host" in error
     least = int(re.search(r"hint: a limit of (\d+) bytes or more", error)[1])
     assert trained("mlp", least)["device"]["peak"] <= least
@@ -112,3 +116,29 @@ def test_the_hosts_memory_has_a_limit_too():
     done = run("mlp", 400_000, TANDEM_HOST_MEMORY="300KiB")
     assert done.returncode != 0
     assert "host memory (TANDEM_HOST_MEMORY)" in done.stderr or "the host may take 300 KiB" in done.stderr, done.stderr
+
+
+def close(one, other):
+    return all(abs(a - b) <= 1e-4 * abs(b) for a, b in zip(one["loss"] + one["weights"], other["loss"] + other["weights"], strict=True))
+
+
+def test_batches_in_parts_when_asked():
+    whole, parts = trained("wide"), trained("wide", TANDEM_MICRO_BATCHES="4")
+    assert close(parts, whole)
+    assert parts["device"]["peak"] < 0.6 * whole["device"]["peak"]
+
+
+def test_batches_in_parts_when_nothing_else_fits():
+    refused = run("wide", 500_000, TANDEM_MICRO_BATCHES="1")
+    assert refused.returncode != 0
+    least = int(re.search(r"hint: a limit of (\d+) bytes or more", refused.stderr)[1])
+    limit = int(least * 0.7)
+    parts = trained("wide", limit)
+    assert close(parts, trained("wide"))
+    assert parts["device"]["peak"] <= limit
+    assert len(parts["lines"]) == 1 or "parts, which rounds otherwise" in str(parts)
+
+
+def test_batch_statistics_are_not_cut():
+    done = run("resnet", TANDEM_MICRO_BATCHES="2")
+    assert done.returncode != 0 and "cannot be cut: the layer batch_normalization" in done.stderr, done.stderr

@@ -132,7 +132,7 @@ TEST(ScheduleMoments, BoundsAndKeepsWhatOneMomentSays) {
   moments.look(memory, 1'000'000);
   moments.branch(INT64_MAX, 1'000'000);
   EXPECT_EQ(moments.bound(), 56);  // value 0 is the cheapest that helps
-  const std::vector<uint8_t> kept = moments.keep(moments.best_moment(), problem.limit);
+  const std::vector<Fate> kept = moments.keep(moments.best_moment(), problem.limit);
   ASSERT_FALSE(kept.empty());
   Draft draft(model);
   draft.assign(keep_only(model, moments.best_moment(), kept));
