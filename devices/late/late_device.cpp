@@ -43,7 +43,8 @@ class Late final : public LateDevice, public Memories {
     info_.description = "interpreter on threads that wait, for tests";
     info_.memory_bytes = o.memory_bytes;
     // Only plans within a limit ask.
-    info_.rates = {.flops_per_second = 1e9, .bytes_per_second = 1e9, .link_bytes_per_second = o.link_bytes_per_second, .launch_seconds = 1e-5};
+    info_.rates = {
+        .flops_per_second = 1e9, .bytes_per_second = 1e9, .link_bytes_per_second = o.link_bytes_per_second, .launch_seconds = 1e-5};
     for (size_t i = 0; i < streams_.size(); ++i)
       streams_[i] = std::make_unique<LateStream>(*this, o.seed * streams_.size() + i, o.longest_delay_us);
   }
@@ -182,7 +183,7 @@ PinnedBuffer::~PinnedBuffer() {
 std::unique_ptr<LateDevice> make_device(const Options& options) { return std::make_unique<Late>(options); }
 
 std::vector<device::Candidate> enumerate() {
-  return {{"late", [] { return make_device({}); }}};
+  return {{.name = "late", .make = [] { return make_device({}); }, .only_when_named = true}};
 }
 
 }  // namespace tandem::late

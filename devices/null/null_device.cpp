@@ -125,7 +125,7 @@ class NullDevice final : public device::Device {
 std::unique_ptr<device::Device> make_device(const Model& model) { return std::make_unique<NullDevice>(model); }
 
 std::vector<device::Candidate> enumerate() {
-  return {{"null", [] { return make_device(Model{}); }}};
+  return {{.name = "null", .make = [] { return make_device(Model{}); }, .only_when_named = true}};
 }
 
 }  // namespace tandem::null

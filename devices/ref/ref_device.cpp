@@ -56,7 +56,7 @@ class RefDevice final : public device::Device {
 }  // namespace
 
 std::vector<device::Candidate> enumerate() {
-  return {{"ref", [] { return std::make_unique<RefDevice>(); }}};
+  return {{.name = "ref", .make = [] { return std::make_unique<RefDevice>(); }, .only_when_named = true}};
 }
 
 }  // namespace tandem::ref

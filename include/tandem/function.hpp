@@ -31,6 +31,8 @@ namespace frontend {
 class FunctionImpl;
 }
 
+struct PlacementRow;  // <tandem/device.hpp>
+
 // The function over flat lists, which Function<R(A…)> wraps; other front-ends use it directly.
 // Tracing runs the callable once, with tensors that have no numbers. Tensors from outside become inputs that are bound at each call,
 // variables become state that comes in and, when assigned, goes out. Called while another function is traced, it becomes part of that, and
@@ -54,6 +56,7 @@ class FlatCallable {
   std::vector<Variable> variables() const;                                   // those that the last trace reads or writes
 
  private:
+  friend std::vector<PlacementRow> explain(const FlatCallable& function);
   std::shared_ptr<frontend::FunctionImpl> impl_;
 };
 

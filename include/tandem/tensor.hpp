@@ -90,6 +90,9 @@ class Tensor {
   Strides strides() const;                             // in elements
   bool is_contiguous() const;
   std::string type_str() const;  // "float32[b,3]"
+  std::string device() const;    // whose memory it belongs to, such as "cpu" or "gpu:0" (<tandem/device.hpp>); empty while it is traced
+  // Itself, or a copy that belongs to that device. Traced: a value that is computed there.
+  Tensor to(std::string_view device, Where where = Where::current()) const;
 
   // --- reading the numbers; a UserError for a traced tensor ---------------------------------------------------------------------
   template <Number T> T item(Where where = Where::current()) const {

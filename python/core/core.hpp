@@ -183,10 +183,13 @@ void add_state(nb::module_& m);           // Variable, Tape
 void add_functions(nb::module_& m);       // Function, control flow
 void add_callbacks(nb::module_& m);       // custom_gradient, remat, host_call, EagerScope
 void add_loop(nb::module_& m);            // StepLoop
+void add_devices(nb::module_& m);         // devices, scopes, memory, placement
 void add_devices_config(nb::module_& m);  // logical devices, threads
 void add_data(nb::module_& m);            // Dataset, Iterator
 void add_graphs(nb::module_& m);          // traced graphs as text
 void add_strings(nb::module_& m);         // tensors of strings
+
+nb::list placement_rows(const FlatCallable& function);  // of explain(), as tuples
 
 // An op as a Python operator calls it.
 PyObject* call_binary(const ir::OpDef& op, PyObject* a, PyObject* b, Promotion promotion);

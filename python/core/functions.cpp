@@ -144,6 +144,9 @@ void add_functions(nb::module_& m) {
           "Traces and compiles a function with specs now.")
       .def("graph", [](const CompiledFunction& f) { return f.callable().graph_str(); })
       .def(
+          "explain", [](const CompiledFunction& f) { return placement_rows(f.callable()); },
+          "(op, device, why, seconds, bytes moved, line) of each step of the last plan.")
+      .def(
           "result_specs",
           [](CompiledFunction& f, nb::handle specs) {
             const std::vector<Spec> in = specs_of(specs);

@@ -504,6 +504,8 @@ void add_tensor(nb::module_& m) {
   tensor.def_prop_ro("ndim", &Tensor::rank);
   tensor.def_prop_ro("dims", [](const Tensor& t) { return from_dims(t.dims()); }, "The extents; Dim objects where they are not known yet.");
   tensor.def_prop_ro("is_traced", &Tensor::is_traced);
+  tensor.def_prop_ro("device", &Tensor::device,
+                     "The engine's name of the device that it belongs to; while a function is traced, that of the scope it was made in.");
   tensor.def("copy_into", copy_into);
   tensor.def("item", [](const Tensor& t) { return number_of(t); });
   tensor.def("dlpack_capsule", to_dlpack, nb::arg("versioned"));

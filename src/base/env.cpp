@@ -19,7 +19,12 @@ constexpr Variable kVariables[] = {
      "Cores that the cpu device computes on, such as `0-3,6`; its threads stay on them. Empty: as many as are left beside emulated GPUs, "
      "and "
      "the system moves threads as it likes."},
-    {"TANDEM_DEVICE", "cpu", "The device that runs what does not name one, such as `cpu`, `ref` or `opencl:0`."},
+    {"TANDEM_DEVICE", "",
+     "The device that runs what does not name one, such as `cpu`, `ref` or `opencl:0`; empty leaves it to TANDEM_PLACEMENT."},
+    {"TANDEM_PLACEMENT", "cost",
+     "Where that runs which no device was asked for: `cost` compares what a graph takes on the CPU and on each GPU, `tensorflow` is the "
+     "first "
+     "GPU for all that it can do."},
     {"TANDEM_EMULATE_GPU", "",
      "GPUs that are not there, `NxSIZE` or `NxSIZE@RATE` such as `2x512MiB@12GB/s`: cores of the CPU pose as `gpu:0`, `gpu:1` …, each with "
      "so much memory, behind a link of that rate. Needs PoCL."},

@@ -6,6 +6,7 @@
 #include "base/fork.hpp"
 #include "base/text.hpp"
 #include "data/elements.hpp"
+#include "frontend/memory.hpp"
 #include "frontend/variable_impl.hpp"
 
 namespace tandem::data {
@@ -149,6 +150,7 @@ Ahead::Block Ahead::make(std::unique_lock<std::mutex>& lock, int64_t count) {
 
 void Ahead::run(int64_t worker) {
   frontend::element_reader = &context_.reader;
+  const frontend::HostScope on_host;
   std::unique_lock lock(mutex_);
   for (;;) {
     Grant grant;

@@ -13,11 +13,6 @@ namespace {
 
 const engine::TensorRef& ref_of(const Tensor& t) { return frontend::numbers_of(t, "data"); }
 
-void require_host_memory() {
-  const device::DeviceInfo& info = frontend::active_engine().device().info();
-  if (!info.host_memory) user_error("data: the memory of device ", info.name, " cannot be written by the host");
-}
-
 Shape without_first(const Shape& s) { return Shape(std::span<const int64_t>(s).subspan(1)); }
 
 Shape with_first(int64_t first, const Shape& rest) {
@@ -76,13 +71,22 @@ std::string to_text(const Tensor& bytes) {
 }
 
 NewTensor new_tensor(DType dtype, const Shape& shape) {
-  require_host_memory();
-  engine::TensorRef ref = frontend::allocate(dtype, shape);
+  engine::TensorRef ref = frontend::allocate_on_host(dtype, shape);
   char* bytes = static_cast<char*>(ref.data());
   return {frontend::concrete(std::move(ref)), bytes};
 }
 
-Tensor make_tensor(DType dtype, const Shape& shape, const void* bytes) { return frontend::concrete(frontend::upload(bytes, dtype, shape)); }
+Tensor make_tensor(DType dtype, const Shape& shape, const void* bytes) {
+  const frontend::HostScope on_host;
+  return frontend::concrete(frontend::upload(bytes, dtype, shape));
+}
+
+Tensor on_host(const Tensor& t) {
+  const engine::TensorRef* ref = frontend::concrete_ref(t);
+  if (!ref || ref->buffer->home().info().host_memory) return t;
+  const engine::Engine& engine = frontend::active_engine();
+  return frontend::concrete(engine.at(*ref, engine.devices().host));
+}
 
 size_t bytes_of(const Tensor& t) {
   if (is_string(t)) {
@@ -102,7 +106,7 @@ size_t bytes_of(const Element& element) {
 
 void copy_bytes(const Tensor& from, void* to) {
   const engine::TensorRef& r = ref_of(from);
-  if (r.layout.is_dense())
+  if (r.layout.is_dense() && r.buffer->device().info().host_memory)
     std::memcpy(to, r.data(), byte_size(r.layout.shape, r.layout.dtype));
   else
     frontend::read(r, r.layout.dtype, to);
@@ -126,7 +130,7 @@ Rows::Rows(std::vector<RowTensor> tensors, std::string_view what) : tensors_(std
 namespace {
 std::vector<RowTensor> row_tensors(const std::vector<Tensor>& tensors) {
   std::vector<RowTensor> all;
-  for (const Tensor& t : tensors) all.push_back({t});
+  for (const Tensor& t : tensors) all.push_back({on_host(t)});
   return all;
 }
 }  // namespace

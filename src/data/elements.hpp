@@ -12,6 +12,7 @@ namespace tandem::data {
 
 using Specs = std::vector<Spec>;
 
+Tensor on_host(const Tensor& t);                                         // itself, or a copy in memory that the host reaches
 Tensor make_tensor(DType dtype, const Shape& shape, const void* bytes);  // a copy
 // Memory to be written before anybody else sees the tensor; dense.
 struct NewTensor {

@@ -5,6 +5,7 @@
 #include "data/explain.hpp"
 #include "data/node.hpp"
 #include "data/tuner.hpp"
+#include "frontend/memory.hpp"
 #include "frontend/thread_state.hpp"
 
 namespace tandem::data {
@@ -61,6 +62,7 @@ class Root final : private RootStage, public Walk {
   bool next(Element& element) override {
     const int64_t from = now_ns();
     const Reading reading(*context_);
+    const frontend::HostScope on_host;
     const bool has_element = walk_->pull(element);
     tuner_->tick(from, now_ns());
     // Elements may have been made of what a view of a broken file showed: none of them is given out any more, and the end tells it once.
@@ -101,6 +103,7 @@ class Root final : private RootStage, public Walk {
 
  private:
   void begin() {
+    const frontend::HostScope on_host;
     stop_ = std::stop_source();
     context_ = std::make_unique<Context>(settings_);
     walk_ = node_->walk({context_.get(), stop_.get_token()});

@@ -3,6 +3,7 @@
 #include "data/ahead.hpp"
 #include "data/map.hpp"
 #include "data/parallel.hpp"
+#include "frontend/memory.hpp"
 #include "frontend/tensor_impl.hpp"
 #include "frontend/tracer.hpp"
 #include "transform/vmap.hpp"
@@ -53,6 +54,7 @@ MapNode::MapNode(NodeRef input, FlatFunction f, MapOptions options)
     : Node(options.name, {std::move(input)}), body_(std::move(f)), options_(std::move(options)) {
   if (options_.parallel_calls != kAutotune) positive(options_.parallel_calls, cat(options_.name, ": parallel_calls"));
   if (const std::optional<Specs> in = this->input().specs()) {
+    const frontend::HostScope on_host;
     frontend::Tracer tracer(options_.name);
     std::vector<Tensor> parameters;
     for (const Spec& s : *in) parameters.push_back(tracer.parameter({s.dtype, s.dims}));

@@ -13,10 +13,15 @@ namespace {
 enum class Where : uint8_t { Host, Device };
 
 // Dense memory that the device itself gave: mapped files are read here, and not when the step first looks at them.
-void move_to_device(Element& element) {
+void move_to_device(Element& element, int32_t device) {
+  const engine::Engine& engine = frontend::active_engine();
   for (Tensor& t : element) {
     if (is_string(t)) continue;  // on the host wherever they are
     const engine::TensorRef& r = frontend::numbers_of(t, "prefetch_to_device");
+    if (!engine.devices().has_host_memory(device)) {  // goes up while the step before still runs
+      t = frontend::concrete(engine.at(r, device));
+      continue;
+    }
     if (!frontend::is_borrowed(r) && r.layout.is_dense() && reinterpret_cast<uintptr_t>(r.data()) % codegen::kAlignment == 0) continue;
     t = frontend::concrete(frontend::dense_copy(r));
   }
@@ -25,12 +30,16 @@ void move_to_device(Element& element) {
 class PrefetchNode final : public Node {
  public:
   PrefetchNode(NodeRef input, int64_t elements, Where where)
-      : Node(where == Where::Host ? "prefetch" : "prefetch_to_device", {std::move(input)}), elements(elements), where(where) {}
+      : Node(where == Where::Host ? "prefetch" : "prefetch_to_device", {std::move(input)}),
+        elements(elements),
+        where(where),
+        device(frontend::active_engine().devices().for_new(frontend::thread_state.device)) {}
   std::string arguments() const override { return elements == kAutotune ? "autotune" : std::to_string(elements); }
   std::unique_ptr<Walk> walk(const Scope& scope) const override;
 
   const int64_t elements;
   const Where where;
+  const int32_t device;  // of the scope that it is made in, or the default one
 };
 
 class PrefetchWalk final : public Walk {
@@ -40,7 +49,7 @@ class PrefetchWalk final : public Walk {
     set_capacity(stage(), *scope.context, node.elements);
     input_ = node.input().walk(scope.with(ahead_.token()).input(0));
     Ahead::Work work{.pull = [this](Element& e) { return input_->pull(e); }};
-    if (node.where == Where::Device) work.compute = move_to_device;
+    if (node.where == Where::Device) work.compute = [device = node.device](Element& e) { move_to_device(e, device); };
     ahead_.start(std::move(work));
   }
 

@@ -100,6 +100,7 @@ struct Candidate {
   std::function<std::unique_ptr<Device>()> make;
   std::string skipped = {};
   std::function<std::unique_ptr<Device>(const Part&)> divide = {};
+  bool only_when_named = false;  // for tests, oracles and models of time: no program gets it without asking
 };
 // A folder's devices. Looked at once, and only when no folder before it has what is asked for: drivers take time to load.
 struct Factory {
@@ -110,7 +111,9 @@ std::span<const Factory> factories();  // defined in the generated source
 
 // Devices by name, made on first use. UserError lists the names there are; ResourceError says why one was skipped.
 Device& get(std::string_view name);
-std::vector<std::string> names();  // also of those that were skipped
+std::vector<std::string> names();           // also of those that were skipped
+std::vector<std::string> ordinary_names();  // of those that a program may get without asking
+bool may_have_cards();                      // whether the system shows any: a driver need not be loaded for a machine without
 
 // Before its first use: a device gets a limit, or becomes several, `cpu:0` and `cpu:1` of "cpu", `gpu:0:0` and `gpu:0:1` of "gpu:0". Its
 // own name is then that of the first. UserError when it was made already or cannot be divided.

@@ -1,6 +1,7 @@
 // The devices of this process, by name.
 #include <algorithm>
 #include <deque>
+#include <filesystem>
 #include <map>
 #include <mutex>
 
@@ -78,22 +79,43 @@ Found find(std::string_view name) {
   return {candidates().find(name), {.name = std::string(name)}};
 }
 
+// The names of what a physical device was divided into; its own when it is whole.
+std::vector<std::string> parts_of(std::string_view physical) {
+  const auto divided = made().parts.find(physical);
+  if (divided == made().parts.end()) return {std::string(physical)};
+  std::vector<std::string> all;
+  for (const Part& p : divided->second) all.push_back(p.name);
+  return all;
+}
+
 }  // namespace
 
 std::vector<std::string> names() {
   std::lock_guard lock(mutex);
   std::vector<std::string> all;
-  for (const Candidate& c : candidates().all()) {
-    const auto divided = made().parts.find(c.name);
-    if (divided == made().parts.end())
-      all.push_back(c.name);
-    else
-      for (const Part& p : divided->second) all.push_back(p.name);
-  }
+  for (const Candidate& c : candidates().all())
+    for (std::string& name : parts_of(c.name)) all.push_back(std::move(name));
   return all;
 }
 
-// A device that cannot be made is tried again at the next call, since what it lacked may be there then.
+std::vector<std::string> ordinary_names() {
+  std::lock_guard lock(mutex);
+  std::vector<std::string> all;
+  for (const Candidate& c : candidates().all())
+    if (!c.only_when_named && c.skipped.empty())
+      for (std::string& name : parts_of(c.name)) all.push_back(std::move(name));
+  return all;
+}
+
+// Nodes that the drivers of the kernel make: AMD and Intel, NVIDIA, AMD's compute, ARM, and Windows around Linux.
+bool may_have_cards() {
+  for (const char* path : {"/dev/dri/renderD128", "/dev/nvidiactl", "/dev/kfd", "/dev/mali0", "/dev/dxg"})
+    if (std::error_code error; std::filesystem::exists(path, error)) return true;
+  return false;
+}
+
+// Devices are never destroyed: buffers and programs may outlive static destruction. One that cannot be made is tried again at the
+// next call, since what it lacked may be there then.
 Device& get(std::string_view name) {
   std::lock_guard lock(mutex);
   auto& devices = made().devices;

@@ -11,7 +11,7 @@
 #include <tandem/precision.hpp>
 
 #include "base/lru_cache.hpp"
-#include "engine/memory.hpp"
+#include "engine/placement.hpp"
 #include "exec/run.hpp"
 #include "ir/graph.hpp"
 #include "plan/plan.hpp"
@@ -41,19 +41,7 @@ inline size_t layouts_hash(size_t h, TensorRefs inputs) {
 }
 
 class Bound;
-
-// The devices that an engine's plans are for, by number: 0 is its own, and where that has memory of its own, 1 is the CPU, which does what
-// the other cannot.
-struct Devices {
-  std::vector<Memory*> memories;
-  Memory* pinned = nullptr;  // host memory that copies of device 0 reach
-  size_t count() const { return memories.size(); }
-  device::Device& at(size_t i) const { return memories[i]->device(); }
-  int32_t number_of(const device::Buffer& buffer) const;  // UserError when it is on none of them
-  // Whether the plan is for inputs that lie as these do. Every eager op asks. What waits on the host counts as on its device: a run
-  // brings it where the plan wants it.
-  bool match(const Bound& bound, TensorRefs inputs) const;
-};
+class Engine;
 
 // A plan for these devices and the programs of its kernels: kernels are made first, since where things lie depends on what they need.
 struct Planned {
@@ -61,13 +49,25 @@ struct Planned {
   std::vector<std::shared_ptr<const device::Program>> programs;
   std::vector<int32_t> homes;  // one an input: the device it belongs to. Where the plan has another one, it waits on the host for good
 };
-Planned planned(plan::Request request, const Devices& devices);
+Planned planned(plan::Request request, const Devices& devices);  // a request that names no devices is for number 0
 
 // One plan, ready to run any number of times, also from several threads at once.
 class Bound {
  public:
   Bound(Planned planned, std::vector<int32_t> donations, const Devices& devices);
   const plan::Plan& plan() const { return plan_; }
+  // Whether the plan is for inputs that lie as these do. Every eager op asks. What waits on the host counts as on its device: a run
+  // brings it where the plan wants it.
+  bool takes(const Devices& now, TensorRefs inputs) const {
+    const plan::Plan& p = plan_;
+    if (p.inputs.size() != inputs.size()) return false;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const codegen::Operand &wanted = p.inputs[i], &given = inputs[i]->layout;
+      if (wanted.dtype != given.dtype || !(wanted.shape == given.shape) || !(wanted.strides == given.strides)) return false;
+      if (now.count() > 1 && &now.at(homes[i]) != &inputs[i]->buffer->home()) return false;
+    }
+    return true;
+  }
   // `outputs` is replaced. An output that takes an input's place is written there: nobody else may hold that buffer.
   void run(TensorRefs inputs, std::vector<TensorRef>& outputs);
   // For which donations it was planned: those of inputs that nobody else held.
@@ -92,56 +92,79 @@ class Bound {
   std::vector<std::unique_ptr<exec::Events>> events_;  // that no run uses
 };
 
-inline bool Devices::match(const Bound& bound, TensorRefs inputs) const {
-  const plan::Plan& p = bound.plan();
-  if (p.inputs.size() != inputs.size()) return false;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const codegen::Operand &wanted = p.inputs[i], &given = inputs[i]->layout;
-    if (wanted.dtype != given.dtype || !(wanted.shape == given.shape) || !(wanted.strides == given.strides)) return false;
-    if (count() > 1 && &at(static_cast<size_t>(bound.homes[i])) != &inputs[i]->buffer->home()) return false;
-  }
-  return true;
-}
-
 // A compiled graph. Symbols are bound by the inputs' shapes at each call; each binding is planned once, and again when it was not used for
 // so long that its plan was dropped.
 class Executable {
  public:
-  Executable(ir::Graph graph, const Devices& devices, std::vector<int32_t> donations);
+  struct Options {
+    std::vector<int32_t> donations = {};
+    Precision precision = Precision::Float32;
+    std::vector<bool> is_state = {};  // one an input, or empty: it may move to another device for good
+    bool soft = true;                 // what a device that was asked for cannot do is the CPU's
+    friend bool operator==(const Options&, const Options&) = default;
+  };
+  // A graph as it was traced; its passes run for the devices on which it is placed.
+  Executable(ir::Graph traced, const Engine& engine, Options options);
+  // One that has been through the passes, on device 0 alone.
+  Executable(ir::Graph passed, const Devices& devices, std::vector<int32_t> donations);
+
   void run(TensorRefs inputs, std::vector<TensorRef>& outputs) { bind(inputs)->run(inputs, outputs); }
   // The plan for these shapes and layouts. What somebody else holds is not overwritten, so which inputs those are is a part of it.
   std::shared_ptr<Bound> bind(TensorRefs inputs);
-  const ir::Graph& graph() const { return graph_; }  // after passes
+  // Where it is placed, for a call with these inputs if that decides.
+  std::shared_ptr<const Placed> placed(TensorRefs inputs);
+  const ir::Graph& graph() const;  // after passes; as it was traced where its first call decides
+  Estimate explain() const;        // of the plan that was made last; UserError when there is none
   size_t plan_count() const;
   void drop_plans();
 
  private:
   struct Wanted;
+  const Devices& devices() const;
+  ToPlace to_place(TensorRefs inputs) const;
   std::shared_ptr<Bound> find(const Wanted& wanted);
-  std::shared_ptr<Bound> make(const Wanted& wanted) const;
+  std::shared_ptr<Bound> make(const Wanted& wanted, const std::shared_ptr<const Placed>& where) const;
 
-  ir::Graph graph_;
-  const Devices& devices_;
-  std::vector<int32_t> donations_;
+  const ir::Graph traced_;
+  const Engine* const engine_;  // null: it was passed already
+  const Devices* const only_;   // then
+  const Options options_;
   std::vector<ir::TensorType> input_types_;
   std::mutex planning_;       // held while a plan is made
-  mutable std::mutex mutex_;  // of bound_, held for a moment only
+  mutable std::mutex mutex_;  // of what follows, held for a moment only
+  std::shared_ptr<const Placed> placed_;
+  mutable std::unique_ptr<ToPlace> last_;  // what was planned for last
   LruCache<std::shared_ptr<Bound>> bound_;
 };
 
 class Engine {
  public:
-  explicit Engine(device::Device& device);
-  device::Device& device() { return memory_.device(); }
-  Memory& memory() { return memory_; }
-  const Devices& devices() const { return devices_; }
-  device::BufferRef allocate(size_t bytes) { return memory_.allocate(bytes); }
+  // Of one device, and the CPU beside it where that has memory of its own.
+  explicit Engine(device::Device& device) : Engine(std::vector{&device}) {}
+  // `preferred`: has what nobody asked a device for; kAny: where it costs least.
+  explicit Engine(std::vector<device::Device*> all, int32_t preferred = 0);
+  device::Device& device() const { return devices().at(size_t{0}); }
+  Memory& memory() const { return *devices().memories[0]; }
+  const Devices& devices() const { return *devices_.load(std::memory_order_acquire); }
+  device::BufferRef allocate(size_t bytes) const { return allocate(bytes, devices().for_new(kAny)); }
+  device::BufferRef allocate(size_t bytes, int32_t device) const {
+    return devices().memories[static_cast<size_t>(device)]->allocate(bytes);
+  }
+  // More devices, which get the next numbers. Those it has already stay as they are.
+  void add(const std::vector<device::Device*>& more);
+  void prefer(int32_t device);
+  // Whether what a device that was asked for cannot do is done by the CPU.
+  bool is_soft() const { return is_soft_.load(std::memory_order_relaxed); }
+  void set_soft(bool soft);
+  // The tensor where it belongs to that device: itself, or a copy.
+  TensorRef at(const TensorRef& t, int32_t device) const;
 
   // Passes, then an executable. The same graph gives the same executable (kept by structure).
   std::shared_ptr<Executable> compile(const ir::Graph& graph, const std::vector<int32_t>& donations = {},
-                                      Precision precision = Precision::Float32);
-  // One op on tensors whose types are already final: a one-node graph, compiled once for each signature.
-  void eager(const ir::OpDef& op, const ir::Attrs& attrs, TensorRefs inputs, std::vector<TensorRef>& outputs);
+                                      Precision precision = Precision::Float32, std::vector<bool> is_state = {});
+  // One op on tensors whose types are already final: a one-node graph, compiled once for each signature. `wish`: the device that was asked
+  // for; without one it is computed where its operands lie.
+  void eager(const ir::OpDef& op, const ir::Attrs& attrs, TensorRefs inputs, std::vector<TensorRef>& outputs, int32_t wish = kAny);
 
   // Gives back all memory that is kept for later: spare arenas, plans, compiled graphs, eager ops. What is in use stays.
   void trim();
@@ -149,21 +172,25 @@ class Engine {
   static uint64_t trim_count() { return trims.load(std::memory_order_relaxed); }
 
  private:
-  ir::Graph passed(const ir::Graph& graph, Precision precision) const;  // through the pipeline, for this device
   struct EagerEntry;
   struct Front;
-  std::shared_ptr<EagerEntry> eager_entry(size_t hash, const ir::OpDef& op, const ir::Attrs& attrs, TensorRefs inputs);
+  std::shared_ptr<EagerEntry> eager_entry(size_t hash, const ir::OpDef& op, const ir::Attrs& attrs, TensorRefs inputs, int32_t wish);
+  int32_t with_operands(TensorRefs inputs, int32_t wish) const;
+  Memory& add_memory(device::Device& device, Memory::Kind kind);
+  void publish(Devices next);
+  void forget();  // what was made for other devices
 
   static std::atomic<uint64_t> trims;
   const uint64_t serial_;  // tells engines apart in the threads' own caches
-  Memory memory_;
-  std::unique_ptr<Memory> host_memory_, pinned_;  // where the device has memory of its own
-  Devices devices_;
+  std::atomic<const Devices*> devices_{nullptr};
+  std::atomic<bool> is_soft_{true};
+  std::mutex growing_;                                 // of the two that follow
+  std::vector<std::unique_ptr<const Devices>> lists_;  // all there ever were
+  std::vector<std::unique_ptr<Memory>> memories_;
   std::mutex mutex_;
   struct Compiled {
     ir::Graph graph;
-    std::vector<int32_t> donations;
-    Precision precision;
+    Executable::Options options;
     std::shared_ptr<Executable> executable;
   };
   LruCache<Compiled> compiled_;
@@ -171,7 +198,17 @@ class Engine {
   std::vector<std::weak_ptr<Executable>> executables_;  // all that live, for their plans
 };
 
-// The default engine of this process, on the device that TANDEM_DEVICE names; made on first use.
+// The engine of this process, over the CPU, the device that TANDEM_DEVICE names, and every GPU once somebody may want one; made on first
+// use.
 Engine& default_engine();
+bool has_default_engine();  // whether it was made already
+// Has looked for all devices of this machine, which loads drivers.
+Engine& engine_with_all_devices();
+// Only these, and the default device, will be found. UserError when the engine was made already.
+void show_devices_only(std::vector<std::string> names);
+// From now on each plan that is made says on stderr which op runs where.
+void log_placement(bool on);
+// TensorFlow's name: "/job:localhost/replica:0/task:0/device:GPU:0"; devices with memory of their own count as GPUs, in order.
+std::string tensorflow_name(const Devices& devices, int32_t device);
 
 }  // namespace tandem::engine

@@ -6,6 +6,7 @@
 #include "base/log.hpp"
 #include "base/thread_kept.hpp"
 #include "engine/engine.hpp"
+#include "engine/placement_log.hpp"
 #include "engine/residency.hpp"
 
 namespace tandem::engine {
@@ -13,7 +14,7 @@ namespace {
 
 // Of one executable. A step takes a few hundred bytes, so this is some tens of megabytes at the most.
 constexpr size_t kMostPlans = 256, kMostSteps = size_t{1} << 16;
-constexpr size_t kMostDevices = 2;  // see Devices
+constexpr size_t kFewArenas = 4;  // more of them take memory of their own
 
 bool verify_plans() {
 #ifdef NDEBUG
@@ -41,15 +42,35 @@ class ManyPointers {
   std::vector<void*> pointers_;
 };
 
-}  // namespace
+// The memory of one run: on the stack for all but plans over many devices.
+class Arenas {
+ public:
+  Arenas(const plan::Plan& plan, const Devices& devices) {
+    const size_t count = plan.arenas.size();
+    if (count > kFewArenas) {
+      many_ = std::make_unique<std::optional<Memory::Arena>[]>(count);
+      many_pointers_ = std::make_unique<void*[]>(count);
+    }
+    std::optional<Memory::Arena>* arenas = many_ ? many_.get() : few_;
+    for (size_t a = 0; a < count; ++a) {
+      const plan::Arena& arena = plan.arenas[a];
+      const auto& memories = arena.pinned_by >= 0 ? devices.pinned : devices.memories;
+      arenas[a].emplace(*memories[static_cast<size_t>(arena.pinned_by >= 0 ? arena.pinned_by : arena.device)], arena.bytes);
+      pointers()[a] = arenas[a]->data();
+    }
+  }
+  Arenas(const Arenas&) = delete;
+  Arenas& operator=(const Arenas&) = delete;
+  void** pointers() { return many_pointers_ ? many_pointers_.get() : few_pointers_; }
 
-int32_t Devices::number_of(const device::Buffer& buffer) const {
-  if (count() == 1) return 0;  // the host's memory is one, whoever gave it
-  for (size_t d = 0; d < count(); ++d)
-    if (&at(d) == &buffer.home()) return static_cast<int32_t>(d);
-  user_error("call: a tensor is on device ", buffer.home().info().name, ", the engine's devices are ", at(0).info().name, " and ",
-             at(1).info().name);
-}
+ private:
+  std::optional<Memory::Arena> few_[kFewArenas];
+  void* few_pointers_[kFewArenas];
+  std::unique_ptr<std::optional<Memory::Arena>[]> many_;
+  std::unique_ptr<void*[]> many_pointers_;
+};
+
+}  // namespace
 
 // Of one run: plans with several streams have events, which belong to one run at a time.
 class Bound::EventsOfRun {
@@ -97,7 +118,7 @@ Bound::Bound(Planned planned, std::vector<int32_t> donations, const Devices& dev
     constant_pointers_.push_back(constants_.back()->data());
     memory.device().stream(device::StreamKind::Compute).upload(constants_.back()->data(), c.literal.bytes->data(), c.literal.bytes->size());
   }
-  is_asynchronous_ = !devices.at(0).info().host_memory && devices.at(0).info().executes;
+  for (const int32_t d : plan_.output_devices) is_asynchronous_ |= !devices.has_host_memory(d) && devices.at(d).info().executes;
   for (const plan::Step& s : plan_.steps) several_streams_ |= s.is_awaited || !s.waits.empty() || s.stream != device::StreamKind::Compute;
 }
 
@@ -148,18 +169,11 @@ void Bound::run(TensorRefs inputs, std::vector<TensorRef>& outputs) {
     }
     results[k] = out.data();
   }
-  // One a device at the most.
-  std::optional<Memory::Arena> arenas[kMostDevices];
-  void* arena_pointers[kMostDevices];
-  for (size_t a = 0; a < plan_.arenas.size(); ++a) {
-    const plan::Arena& arena = plan_.arenas[a];
-    arenas[a].emplace(arena.pinned_by >= 0 ? *devices_.pinned : *devices_.memories[static_cast<size_t>(arena.device)], arena.bytes);
-    arena_pointers[a] = arenas[a]->data();
-  }
+  Arenas arenas(plan_, devices_);
   EventsOfRun events(*this);
   size_t reached = 0;
   try {
-    exec::run(plan_, {device_list_, programs_, constant_pointers_}, {pointers, results, arena_pointers}, events.get(), reached);
+    exec::run(plan_, {device_list_, programs_, constant_pointers_}, {pointers, results, arenas.pointers()}, events.get(), reached);
   } catch (const std::exception& e) {
     mark_lost(reached, outputs, e);
     throw;
@@ -186,24 +200,75 @@ void Bound::mark_lost(size_t reached, const std::vector<TensorRef>& outputs, con
 
 // Their work may fail when nobody looks.
 void Bound::number_results(const std::vector<TensorRef>& outputs) {
-  const uint32_t run = devices_.at(0).losses().begin_run();
-  for (size_t k = 0; k < outputs.size(); ++k)
-    if (plan_.aliases[k].input < 0 && plan_.aliases[k].constant < 0) outputs[k].buffer->set_run(run);
+  std::map<device::Device*, uint32_t> runs;
+  for (size_t k = 0; k < outputs.size(); ++k) {
+    device::Device& home = outputs[k].buffer->home();
+    if (plan_.aliases[k].input >= 0 || plan_.aliases[k].constant >= 0 || home.info().host_memory) continue;
+    const auto [run, is_new] = runs.try_emplace(&home);
+    if (is_new) run->second = home.losses().begin_run();
+    outputs[k].buffer->set_run(run->second);
+  }
 }
 
-Executable::Executable(ir::Graph graph, const Devices& devices, std::vector<int32_t> donations)
-    : graph_(std::move(graph)),
-      devices_(devices),
-      donations_(std::move(donations)),
-      input_types_(graph_.input_types()),
+Executable::Executable(ir::Graph traced, const Engine& engine, Options options)
+    : traced_(std::move(traced)),
+      engine_(&engine),
+      only_(nullptr),
+      options_(std::move(options)),
+      input_types_(traced_.input_types()),
+      bound_({kMostPlans, kMostSteps}) {
+  if (!needs_call(devices())) placed({});
+}
+
+Executable::Executable(ir::Graph passed, const Devices& devices, std::vector<int32_t> donations)
+    : engine_(nullptr),
+      only_(&devices),
+      options_{.donations = std::move(donations)},
+      input_types_(passed.input_types()),
+      placed_(std::make_shared<const Placed>(Placed{std::move(passed), &devices, {}, {}, {}})),
       bound_({kMostPlans, kMostSteps}) {}
+
+const Devices& Executable::devices() const { return engine_ ? engine_->devices() : *only_; }
+
+const ir::Graph& Executable::graph() const {
+  std::lock_guard lock(mutex_);
+  return placed_ ? placed_->graph : traced_;
+}
+
+// What is known of a call: bound symbols, and where its inputs are.
+ToPlace Executable::to_place(TensorRefs inputs) const {
+  ToPlace wanted{traced_, options_.precision, options_.donations, options_.is_state, options_.soft};
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const codegen::Operand& o = inputs[i]->layout;
+    if (o.dtype != input_types_[i].dtype) user_error("call: input ", i, " is ", name(o.dtype), ", the graph wants ", input_types_[i]);
+    unify(input_types_[i].dims, o.shape, wanted.bindings, cat("input ", i));
+    wanted.inputs.push_back(o);
+    wanted.homes.push_back(devices().number_of(*inputs[i]->buffer));
+  }
+  return wanted;
+}
+
+// Its first call decides for all that follow: state must not move with each change of a batch. Another list of devices is another matter.
+std::shared_ptr<const Placed> Executable::placed(TensorRefs inputs) {
+  const Devices& now = devices();
+  {
+    std::lock_guard lock(mutex_);
+    if (placed_ && (!engine_ || placed_->devices == &now)) return placed_;
+  }
+  auto made = std::make_shared<const Placed>(place(to_place(inputs), now));
+  std::lock_guard lock(mutex_);
+  if (placed_ && placed_->devices == &now) return placed_;  // by another thread, meanwhile
+  bound_.clear();
+  placed_ = std::move(made);
+  return placed_;
+}
 
 struct Executable::Wanted {
   TensorRefs inputs;
   const std::vector<int32_t>& donations;
   const Devices& devices;
   size_t hash = 0;
-  bool is(const Bound& b) const { return b.donations == donations && devices.match(b, inputs); }
+  bool is(const Bound& b) const { return b.donations == donations && b.takes(devices, inputs); }
 };
 
 std::shared_ptr<Bound> Executable::find(const Wanted& wanted) {
@@ -216,39 +281,29 @@ std::shared_ptr<Bound> Executable::bind(TensorRefs inputs) {
   if (inputs.size() != input_types_.size()) user_error("call: ", inputs.size(), " tensors for ", input_types_.size(), " inputs");
   const auto is_held = [&](int32_t j) { return j >= 0 && !inputs[static_cast<size_t>(j)]->buffer->unique(); };
   std::vector<int32_t> without_held;
-  if (std::ranges::any_of(donations_, is_held)) {  // somebody still looks at an old value
-    without_held = donations_;
+  if (std::ranges::any_of(options_.donations, is_held)) {  // somebody still looks at an old value
+    without_held = options_.donations;
     std::ranges::replace_if(without_held, is_held, -1);
   }
-  Wanted wanted{inputs, without_held.empty() ? donations_ : without_held, devices_};
+  Wanted wanted{inputs, without_held.empty() ? options_.donations : without_held, devices()};
   {
     std::lock_guard lock(mutex_);
-    if (const auto* last = bound_.newest(); last && wanted.is(**last)) return *last;
+    if (const auto* last = bound_.newest(); last && wanted.is(**last) && placed_->devices == &wanted.devices) return *last;
   }
+  const std::shared_ptr<const Placed> where = placed(inputs);  // plans for other devices are gone now
   wanted.hash = layouts_hash(inputs.size(), inputs);
+  if (wanted.devices.count() > 1)
+    for (const TensorRef* t : inputs) wanted.hash = ir::hash_combine(wanted.hash, reinterpret_cast<size_t>(&t->buffer->home()));
   for (const int32_t j : without_held) wanted.hash = ir::hash_combine(wanted.hash, static_cast<size_t>(j));
   if (auto found = find(wanted)) return found;
   std::lock_guard planning(planning_);
   if (auto found = find(wanted)) return found;  // another thread has made it meanwhile
-  auto bound = make(wanted);
+  auto bound = make(wanted, where);
   std::lock_guard lock(mutex_);
   return bound_.add(wanted.hash, bound->plan().steps.size() + 1, bound);
 }
 
 namespace {
-
-// Whether a device can do a node, with everything in its bodies.
-bool can(const device::Device& device, const ir::Graph& g, const ir::Node& n) {
-  if (n.op->name == "input" || n.op->name == "constant") return true;
-  for (const auto& [key, value] : n.attrs.entries())
-    if (const auto* graphs = std::get_if<ir::Graphs>(&value))
-      return std::ranges::all_of(*graphs, [&](const ir::GraphRef& body) {
-        return std::ranges::all_of(body->nodes, [&](const ir::Node& inner) { return can(device, *body, inner); });
-      });
-  std::vector<ir::TensorType> in;
-  for (ir::Value v : n.inputs) in.push_back(g.type(v));
-  return device.can({*n.op, in, n.attrs});
-}
 
 plan::KernelFacts facts_of(const codegen::Kernel& kernel, const device::Program& program) {
   plan::KernelFacts facts{
@@ -283,6 +338,7 @@ Planned planned_once(const plan::Request& request, const Devices& devices, std::
 
 Planned planned(plan::Request request, const Devices& devices) {
   std::vector<plan::DeviceFacts> device_facts;
+  request.host_memory.clear();
   for (size_t d = 0; d < devices.count(); ++d) {
     const device::DeviceInfo& info = devices.at(d).info();
     request.host_memory.push_back(info.host_memory);
@@ -291,10 +347,6 @@ Planned planned(plan::Request request, const Devices& devices) {
                             .limit_bytes = info.host_memory ? 0 : devices.at(d).memory().limit(),
                             .link_bytes_per_second = info.rates.link_bytes_per_second,
                             .launch_seconds = info.rates.launch_seconds});
-  }
-  if (devices.count() > 1) {
-    const ir::Graph& graph = request.graph;
-    request.device_of = [&](const ir::Node& n) { return can(devices.at(0), graph, n) ? 0 : 1; };
   }
   const std::vector<int32_t> homes = request.input_devices;
   Planned made = planned_once(request, devices, device_facts);
@@ -306,7 +358,7 @@ Planned planned(plan::Request request, const Devices& devices) {
     // State that waits on the host is brought for its use and goes back.
     if (!residency) {
       residency.emplace(request.graph, homes, request.donations, request.bindings);
-      if (request.output_devices.empty()) request.output_devices.assign(request.graph.outputs.size(), 0);
+      if (request.output_devices.empty()) request.output_devices.assign(request.graph.outputs.size(), kAny);
     }
     least = std::min(least, over->least_bytes);
     const auto host = static_cast<int32_t>(std::ranges::find(request.host_memory, true) - request.host_memory.begin());
@@ -321,20 +373,29 @@ Planned planned(plan::Request request, const Devices& devices) {
   return made;
 }
 
-std::shared_ptr<Bound> Executable::make(const Wanted& wanted) const {
-  plan::Request request{graph_};
-  request.donations = wanted.donations;
-  for (size_t i = 0; i < wanted.inputs.size(); ++i) {
-    const codegen::Operand& o = wanted.inputs[i]->layout;
-    if (o.dtype != input_types_[i].dtype) user_error("call: input ", i, " is ", name(o.dtype), ", the graph wants ", input_types_[i]);
-    unify(input_types_[i].dims, o.shape, request.bindings, cat("input ", i));
-    request.inputs.push_back(o);
-    request.input_devices.push_back(devices_.number_of(*wanted.inputs[i]->buffer));
+Estimate Executable::explain() const {
+  std::lock_guard lock(mutex_);
+  if (!last_) user_error(ErrorCode::FailedPrecondition, "explain: nothing was run yet\n  hint: the first call decides where it runs");
+  return estimate(request_of(*placed_, *last_), *placed_->devices, placed_.get());
+}
+
+std::shared_ptr<Bound> Executable::make(const Wanted& wanted, const std::shared_ptr<const Placed>& where) const {
+  ToPlace call = to_place(wanted.inputs);
+  call.donations = wanted.donations;
+  plan::Request request = request_of(*where, call);
+  request.input_devices = call.homes;  // as they are: state that is to move has done so before
+  for (size_t k = 0; k < wanted.donations.size(); ++k)
+    if (wanted.donations[k] >= 0) request.output_devices[k] = call.homes[static_cast<size_t>(wanted.donations[k])];
+  if (is_logging_placement()) write_placement(request, *where);
+  Planned made = planned(std::move(request), *where->devices);
+  {
+    std::lock_guard lock(mutex_);
+    call.donations = options_.donations;  // the others are the caller's
+    last_ = std::make_unique<ToPlace>(std::move(call));
   }
-  Planned made = planned(std::move(request), devices_);
   if (verify_plans()) plan::verify(made.plan);
   if (log::enabled(log::Topic::Plan)) log::write(log::Topic::Plan, made.plan.str());
-  return std::make_shared<Bound>(std::move(made), wanted.donations, devices_);
+  return std::make_shared<Bound>(std::move(made), wanted.donations, *where->devices);
 }
 
 size_t Executable::plan_count() const {

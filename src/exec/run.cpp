@@ -63,10 +63,15 @@ class Runner {
  private:
   device::Stream& stream(const Step& s) const { return machine_.devices[static_cast<size_t>(s.device)]->stream(s.stream); }
 
-  // The host waits itself for what it does itself.
+  // The host waits itself for what it does itself, and for what an upload reads before the call returns.
   void wait(const Step& s, device::Event& event) const {
-    if (s.on_host) return event.synchronize();
+    if (s.on_host || reads_at_once(s)) return event.synchronize();
     stream(s).wait(event);
+  }
+  bool reads_at_once(const Step& s) const {
+    if (s.kind != plan::Kind::Upload) return false;
+    const Slot& from = s.effects[0].slot;
+    return from.base != Slot::Base::Arena || plan_.arenas[static_cast<size_t>(from.index)].pinned_by != s.device;
   }
 
   char* at(const Slot& s) const { return start(s) + s.shift; }

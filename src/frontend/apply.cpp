@@ -57,19 +57,22 @@ ir::Literal literal(const Operand& n, DType t, std::string_view what) {
   return is_int(t) ? ir::Literal::scalar_int(t, n.as_int()) : ir::Literal::scalar(t, n.as_float());
 }
 
-Tensor fresh_number(const Operand& n, DType t, std::string_view what) {
+Tensor fresh_number(const Operand& n, DType t, std::string_view what, int32_t device) {
   const ir::Literal value = literal(n, t, what);
+  const WishScope wish(device);
   return concrete(upload(value.bytes->data(), t, {}));
 }
 
 // Numbers that this thread used lately. Many ops use the same few, and each would be an allocation.
 class NumberCache {
  public:
-  const Tensor& get(const Operand& n, DType t, std::string_view what) {
+  const Tensor& get(const Operand& n, DType t, std::string_view what, int32_t device) {
     const uint64_t bits = n.kind() == Operand::Kind::Float ? std::bit_cast<uint64_t>(n.as_float()) : static_cast<uint64_t>(n.as_int());
-    const uint64_t key = bits * 0x9e3779b97f4a7c15u + static_cast<uint64_t>(t) * 2 + (n.kind() == Operand::Kind::Float);
+    const uint64_t key = bits * 0x9e3779b97f4a7c15u + static_cast<uint64_t>(t) * 2 + (n.kind() == Operand::Kind::Float) +
+                         (static_cast<uint64_t>(device + 1) << 40);
     Entry& e = entries_[(key >> 32) % kEntries];
-    if (!e.tensor.defined() || e.bits != bits || e.dtype != t || e.kind != n.kind()) e = {bits, t, n.kind(), fresh_number(n, t, what)};
+    if (!e.tensor.defined() || e.bits != bits || e.dtype != t || e.kind != n.kind() || e.device != device)
+      e = {bits, t, n.kind(), device, fresh_number(n, t, what, device)};
     return e.tensor;
   }
 
@@ -79,14 +82,15 @@ class NumberCache {
     uint64_t bits = 0;
     DType dtype = DType::F32;
     Operand::Kind kind = Operand::Kind::None;
+    int32_t device = -1;  // that was asked for
     Tensor tensor;
   };
   Entry entries_[kEntries];
 };
 
-Tensor number_now(const Operand& n, DType t, std::string_view what) {
+Tensor number_now(const Operand& n, DType t, std::string_view what, int32_t device = thread_state.device) {
   NumberCache* cache = thread_kept<NumberCache>();
-  return cache ? cache->get(n, t, what) : fresh_number(n, t, what);
+  return cache ? cache->get(n, t, what, device) : fresh_number(n, t, what, device);
 }
 
 // --- the lean way: nothing is traced or recorded, and nothing has to be converted --------------------------------------------------
@@ -128,16 +132,27 @@ struct Few {
     if (!has_numbers) return true;
     if (type < 0) return false;
     const auto t = static_cast<DType>(type);
+    const int32_t device = beside();
     for (size_t i = 0; i < in.size(); ++i) {
       if (refs[i]) continue;
       // A bare number that is not of a higher kind than T takes it.
       const bool is_lower =
           in[i]->kind() == Operand::Kind::Int ? is_int(t) || is_float(t) : in[i]->kind() == Operand::Kind::Float && is_float(t);
       if (!is_lower) return false;
-      held[i] = number_now(*in[i], t, op.name);
+      held[i] = number_now(*in[i], t, op.name, device);
       refs[i] = concrete_ref(held[i]);
     }
     return true;
+  }
+
+ private:
+  // Where numbers go: to the tensors beside them, when those are on a card.
+  int32_t beside() const {
+    const engine::Devices& all = active_engine().devices();
+    if (thread_state.device >= 0 || all.count() == 1) return thread_state.device;
+    for (size_t i = 0; i < count; ++i)
+      if (refs[i] && !refs[i]->buffer->home().info().host_memory) return all.find(refs[i]->buffer->home());
+    return thread_state.device;
   }
 };
 
@@ -146,7 +161,7 @@ Tensor run_few(const ir::OpDef& op, const ir::Attrs& attrs, const Few& few) {
   std::vector<engine::TensorRef> own;
   auto* kept = thread_kept<std::vector<engine::TensorRef>, Few>();
   std::vector<engine::TensorRef>& out = kept ? *kept : own;
-  active_engine().eager(op, attrs, {few.refs, few.count}, out);
+  active_engine().eager(op, attrs, {few.refs, few.count}, out, thread_state.device);
   Tensor first = concrete(std::move(out.front()));
   out.clear();
   return first;
@@ -157,7 +172,7 @@ std::vector<Tensor> run_eager(const ir::OpDef& op, std::span<const Tensor> opera
   in.reserve(operands.size());
   for (const Tensor& t : operands) in.push_back(&numbers_of(t, op.name));
   std::vector<engine::TensorRef> out;
-  active_engine().eager(op, attrs, in, out);
+  active_engine().eager(op, attrs, in, out, thread_state.device);
   std::vector<Tensor> results;
   results.reserve(out.size());
   for (engine::TensorRef& r : out) results.push_back(concrete(std::move(r)));

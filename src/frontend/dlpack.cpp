@@ -57,8 +57,8 @@ template <class M> struct Exported {
 
 template <class M> M* export_any(const Tensor& t) {
   const engine::TensorRef& ref = numbers_of(t, "dlpack");
-  if (!active_engine().device().info().host_memory)
-    user_error("dlpack: the tensor's memory is on device ", active_engine().device().info().name, ", not on the CPU");
+  if (const device::DeviceInfo& info = ref.buffer->device().info(); !info.host_memory)
+    user_error("dlpack: the tensor's memory is on device ", info.name, ", not on the CPU");
   auto e = std::make_unique<Exported<M>>();
   e->tensor = t;
   e->shape.assign(ref.layout.shape.begin(), ref.layout.shape.end());

@@ -1,4 +1,5 @@
 // Function: traced once for each signature, then called with little more than the compiled graph's own cost.
+#include <tandem/device.hpp>
 #include <tandem/function.hpp>
 
 #include <algorithm>
@@ -109,6 +110,7 @@ struct Trace {
   std::shared_ptr<engine::Executable> executable;
   std::vector<Tracer::External> externals;
   std::vector<size_t> locked;   // externals that are variables, in the order in which they are locked
+  int32_t wish = -1;            // the device that was asked for around it
   std::vector<size_t> written;  // externals whose new values are the last outputs; a part of `locked`
   size_t result_count = 0;
 };
@@ -129,7 +131,7 @@ class FunctionImpl {
   void call(std::span<const Tensor* const> arguments, std::vector<Tensor>& results) {
     if (thread_state.tracer) return inline_call(arguments, results);
     std::shared_ptr<Trace> t = last();
-    if (!t || !t->signature.matches(arguments)) t = find_or_trace(arguments);
+    if (!t || t->wish != thread_state.device || !t->signature.matches(arguments)) t = find_or_trace(arguments);
     run(*t, arguments, results);
   }
 
@@ -171,7 +173,7 @@ class FunctionImpl {
 
   // A function with specs has one trace, for all arguments.
   size_t hash(std::span<const Tensor* const> arguments) const {
-    size_t h = 0;
+    size_t h = static_cast<size_t>(thread_state.device + 1);
     if (!specs_)
       for (const Tensor* a : arguments)
         for (const int64_t extent : numbers_of(*a, options_.name).layout.shape) h = ir::hash_combine(h, static_cast<size_t>(extent));
@@ -180,7 +182,8 @@ class FunctionImpl {
 
   std::shared_ptr<Trace> find(size_t hash, std::span<const Tensor* const> arguments) {
     std::lock_guard guard(mutex_);
-    const auto* found = traces_.find(hash, [&](const std::shared_ptr<Trace>& t) { return t->signature.matches(arguments); });
+    const auto* found = traces_.find(
+        hash, [&](const std::shared_ptr<Trace>& t) { return t->wish == thread_state.device && t->signature.matches(arguments); });
     return found ? *found : nullptr;
   }
 
@@ -243,7 +246,12 @@ class FunctionImpl {
     }
     std::ranges::sort(t->locked, {}, [&](size_t i) { return t->externals[i].variable.impl()->id; });
     t->graph = std::make_shared<const ir::Graph>(tracer.finish(outputs));
-    t->executable = active_engine().compile(*t->graph, donations, options_.precision);
+    t->wish = thread_state.device;
+    // A variable that no device was asked for goes where the step wants it.
+    std::vector<bool> is_state(tracer.parameter_count());
+    for (const Tracer::External& e : t->externals)
+      is_state.push_back(e.variable.defined() && !is_host_token(e.variable) && e.variable.impl()->device < 0);
+    t->executable = active_engine().compile(*t->graph, donations, options_.precision, std::move(is_state));
     for (Tracer::External& e : t->externals) e.current = Tensor();
     ++count_;
     return t;
@@ -325,6 +333,7 @@ class FunctionImpl {
       f.inputs.push_back(concrete_ref(is_host_token(e.variable) ? e.variable.impl()->value() : e.outer));
     {
       const Locks locks(t, f);
+      if (active_engine().devices().count() > 1) move_state(t, f);
       t.executable->run(f.inputs, f.outputs);
       f.guards.clear();
       for (size_t k = 0; k < t.written.size(); ++k)
@@ -334,6 +343,27 @@ class FunctionImpl {
     results.reserve(t.result_count);
     for (size_t i = 0; i < t.result_count; ++i) results.push_back(concrete(std::move(f.outputs[i])));
     if (is_recorded) TapeImpl::record_graph(t.graph, recorded, results, {});
+  }
+
+  // State goes to where the graph wants it, once: its variables live there from now on. With the locks of those that are written.
+  static void move_state(const Trace& t, Frame& f) {
+    const engine::Engine& engine = active_engine();
+    const std::shared_ptr<const engine::Placed> placed = t.executable->placed(f.inputs);
+    if (placed->homes.empty()) return;
+    const size_t first = f.inputs.size() - t.externals.size();
+    for (const size_t i : t.locked) {
+      const int32_t home = placed->homes[first + i];
+      if (home < 0 || &engine.devices().at(home) == &f.inputs[first + i]->buffer->home()) continue;
+      VariableImpl& v = *t.externals[i].variable.impl();
+      const bool is_written = t.externals[i].written;
+      const Tensor moved = concrete(engine.at(*f.inputs[first + i], home));
+      if (!is_written) v.lock();
+      // Somebody may have assigned meanwhile: then the next call moves it.
+      if (is_written || concrete_ref(v.value()) == f.inputs[first + i]) v.value() = moved;
+      if (!is_written) v.unlock();
+      f.inputs[first + i] = concrete_ref(moved);
+      if (!is_written) f.held.push_back(moved);
+    }
   }
 
   // The inputs as tensors for the tapes. Reading a variable tells them that it is watched.
@@ -398,6 +428,18 @@ void FlatCallable::prepare(Where where) const try { impl_of(impl_).prepare(); } 
 
 size_t FlatCallable::trace_count() const { return impl_of(impl_).trace_count(); }
 std::vector<Spec> FlatCallable::result_specs(const std::vector<Spec>& arguments) const { return impl_of(impl_).result_specs(arguments); }
+
+std::vector<PlacementRow> explain(const FlatCallable& function) {
+  const auto last = impl_of(function.impl_).last();
+  if (!last)
+    user_error(ErrorCode::FailedPrecondition, "explain: the function was not called yet\n  hint: its first call decides where it runs");
+  const engine::Devices& all = active_engine().devices();
+  std::vector<PlacementRow> rows;
+  for (const engine::Estimate::Row& r : last->executable->explain().rows)
+    rows.push_back({r.label, all.at(r.device).info().name, std::string(engine::words(r.why)), r.seconds, r.moved_bytes,
+                    r.location ? r.location.str() : ""});
+  return rows;
+}
 
 std::string FlatCallable::graph_str() const {
   const auto last = impl_of(impl_).last();

@@ -72,6 +72,7 @@ class Replay {
   void add(const TapeEntry& e) {
     const std::vector<ir::Value> in = values(e.inputs);
     builder_.location = e.location;
+    builder_.device = e.device;
     const std::vector<ir::Value> out = e.op ? builder_.node(*e.op, in, e.attrs) : ir::inline_graph(builder_, *e.graph, in);
     for (size_t i = 0; i < e.outputs.size(); ++i) {
       if (!e.outputs[i].defined()) continue;
@@ -122,7 +123,7 @@ Extracted extract(const ir::Graph& g, std::span<const ir::Value> results, const 
     const ir::Node& n = g.nodes[i];
     std::vector<ir::Value> in;
     for (const ir::Value v : n.inputs) in.push_back(at(v));
-    b.location = n.location;
+    b.follow(n);
     const std::vector<ir::Value> results_of_node = b.node(*n.op, in, n.attrs);
     for (size_t k = 0; k < results_of_node.size(); ++k)
       made.emplace(ir::Value{static_cast<int32_t>(i), static_cast<int32_t>(k)}, results_of_node[k]);
@@ -157,6 +158,7 @@ std::vector<Tensor> run_traced(const ir::Graph& g, std::span<const Tensor> input
     if (!made[i].empty()) continue;  // an input
     std::vector<Tensor> in;
     for (const ir::Value v : n.inputs) in.push_back(at(v));
+    const WishScope wish(n.device >= 0 ? n.device : thread_state.device);
     made[i] = call_final(*n.op, in, n.attrs, n.location);
   }
   std::vector<Tensor> results;
@@ -178,7 +180,9 @@ struct GradientPlan {
 class Key {
  public:
   Key(const GradientRequest& r, std::span<const TapeEntry* const> entries) {
+    word(static_cast<uint64_t>(static_cast<int64_t>(thread_state.device)));
     for (const TapeEntry* e : entries) {
+      word(static_cast<uint64_t>(static_cast<int64_t>(e->device)));
       word(reinterpret_cast<uint64_t>(e->op));
       word(reinterpret_cast<uint64_t>(e->graph.get()));
       attrs_.push_back(e->attrs);
@@ -237,6 +241,7 @@ GradientPlan make_plan(const GradientRequest& r, std::span<const TapeEntry* cons
   const std::vector<ir::Value> targets = replay.values(r.targets), given = replay.values(r.target_gradients), by = replay.values(r.sources);
   ir::Builder& b = replay.builder();
   b.location = r.location;
+  b.device = thread_state.device;
   const std::vector<ir::Value> flat = transform::gradients(b, targets, given, by);
 
   GradientPlan plan;
@@ -439,9 +444,11 @@ void behind_stops(Tracer& tracer, std::span<const Tensor> stops, std::vector<ir:
     if (n.op->name == "host_call" || std::ranges::none_of(n.inputs, [&](ir::Value v) { return copies.contains(v); })) continue;
     std::vector<ir::Value> in;
     for (const ir::Value v : n.inputs) in.push_back(copy_of(v));
+    b.device = n.device;
     const std::vector<ir::Value> made = b.node(*n.op, in, n.attrs);
     for (size_t k = 0; k < made.size(); ++k) copies.emplace(ir::Value{static_cast<int32_t>(i), static_cast<int32_t>(k)}, made[k]);
   }
+  b.device = thread_state.device;
   for (ir::Value& v : targets) v = copy_of(v);
   for (ir::Value& v : sources) v = copy_of(v);
 }
@@ -467,6 +474,7 @@ std::vector<Tensor> traced_gradients(std::span<const Tensor> targets, std::span<
   for (const Tensor& t : target_gradients) given.push_back(t.defined() ? tracer->value_of(t) : ir::Value());
   for (const Tensor& t : sources) by.push_back(tracer->value_of(t));
   tracer->builder().location = named_line(where);
+  tracer->builder().device = thread_state.device;
   behind_stops(*tracer, stops, of, by);
   std::vector<Tensor> found;
   for (const ir::Value v : transform::gradients(tracer->builder(), of, given, by)) found.push_back(v ? tracer->wrap(v) : Tensor());

@@ -73,13 +73,13 @@ template <class From, class To> void copy_converted(const codegen::Operand& layo
   for_each_offset(layout.shape, layout.strides, [&](int64_t offset) { *to++ = converted<To>(from[offset]); });
 }
 
-bool has_host_memory() { return active_engine().device().info().host_memory; }
+bool has_host_memory(const engine::TensorRef& t) { return t.buffer->device().info().host_memory; }
 
 // All bytes of a new, dense tensor, which the host has already.
 void put(const engine::TensorRef& t, const void* host) {
   const size_t bytes = byte_size(t.layout.shape, t.layout.dtype);
   if (bytes == 0) return;
-  if (has_host_memory()) {
+  if (has_host_memory(t)) {
     std::memcpy(t.data(), host, bytes);
   } else {
     t.buffer->device().stream(device::StreamKind::Compute).upload(t.data(), host, bytes);
@@ -88,7 +88,7 @@ void put(const engine::TensorRef& t, const void* host) {
 
 // Has `write` write them: in place, or into memory of the host that goes up then.
 template <class Write> void fill(const engine::TensorRef& t, Write&& write) {
-  if (has_host_memory()) return write(static_cast<std::byte*>(t.data()));
+  if (has_host_memory(t)) return write(static_cast<std::byte*>(t.data()));
   std::vector<std::byte> host(byte_size(t.layout.shape, t.layout.dtype));
   write(host.data());
   put(t, host.data());
@@ -107,18 +107,19 @@ std::pair<int64_t, int64_t> reach(const Shape& shape, const Strides& strides) {
 }  // namespace
 
 device::Device& host_device() {
-  device::Device& own = active_engine().device();
-  return own.info().host_memory ? own : device::get("cpu");
+  const engine::Devices& all = active_engine().devices();
+  return all.at(all.host);
+}
+
+engine::TensorRef allocate(DType dtype, const Shape& shape, int32_t device) {
+  return {active_engine().allocate(byte_size(shape, dtype), device), codegen::Operand::dense(dtype, shape), 0};
 }
 
 engine::TensorRef allocate(DType dtype, const Shape& shape) {
-  return {active_engine().allocate(byte_size(shape, dtype)), codegen::Operand::dense(dtype, shape), 0};
+  return allocate(dtype, shape, active_engine().devices().for_new(thread_state.device));
 }
 
-engine::TensorRef allocate_on_host(DType dtype, const Shape& shape) {
-  if (has_host_memory()) return allocate(dtype, shape);
-  return {host_device().allocate(byte_size(shape, dtype)), codegen::Operand::dense(dtype, shape), 0};
-}
+engine::TensorRef allocate_on_host(DType dtype, const Shape& shape) { return allocate(dtype, shape, active_engine().devices().host); }
 
 engine::TensorRef upload(const void* data, DType dtype, const Shape& shape) {
   engine::TensorRef t = allocate(dtype, shape);
@@ -144,10 +145,10 @@ engine::TensorRef borrow(const void* data, DType dtype, const Shape& shape, cons
 
 bool is_borrowed(const engine::TensorRef& t) { return dynamic_cast<const BorrowedBuffer*>(t.buffer.get()) != nullptr; }
 
-bool is_the_engines(const engine::TensorRef& t) { return !is_borrowed(t) && &t.buffer->device() == &active_engine().device(); }
+bool is_the_engines(const engine::TensorRef& t) { return !is_borrowed(t) && active_engine().devices().find(t.buffer->home()) >= 0; }
 
 engine::TensorRef dense_copy(const engine::TensorRef& t) {
-  engine::TensorRef copy = allocate(t.layout.dtype, t.layout.shape);
+  engine::TensorRef copy = allocate(t.layout.dtype, t.layout.shape, active_engine().devices().number_of(*t.buffer));
   fill(copy, [&](std::byte* to) { read(t, t.layout.dtype, to); });
   return copy;
 }

@@ -133,13 +133,15 @@ void TapeImpl::record_op(const ir::OpDef& op, std::span<const Tensor> inputs, st
                          Location where) {
   for (TapeImpl* t = first(); t; t = t->outer_)
     if (t->is_recording() && t->follows(inputs))
-      t->record({&op, nullptr, attrs, {inputs.begin(), inputs.end()}, {outputs.begin(), outputs.end()}, where, nullptr});
+      t->record(
+          {&op, nullptr, attrs, {inputs.begin(), inputs.end()}, {outputs.begin(), outputs.end()}, where, nullptr, thread_state.device});
 }
 
 void TapeImpl::record_graph(const ir::GraphRef& graph, std::span<const Tensor> inputs, std::span<const Tensor> outputs, Location where) {
   for (TapeImpl* t = first(); t; t = t->outer_)
     if (t->is_recording() && t->follows(inputs))
-      t->record({nullptr, graph, {}, {inputs.begin(), inputs.end()}, {outputs.begin(), outputs.end()}, where, nullptr});
+      t->record(
+          {nullptr, graph, {}, {inputs.begin(), inputs.end()}, {outputs.begin(), outputs.end()}, where, nullptr, thread_state.device});
 }
 
 void TapeImpl::record_custom(const TapeEntry& entry) {

@@ -32,6 +32,7 @@ struct TapeEntry {
   std::vector<Tensor> inputs, outputs;  // an undefined output is not followed: state that a function assigned
   Location location;
   std::shared_ptr<const Backward> backward = nullptr;  // instead of op and graph
+  int32_t device = -1;                                 // that was asked for
 };
 
 // A thread's tapes are a list that only that thread walks and changes. The list owns them too: one that stops is marked, from whatever

@@ -3,10 +3,12 @@
 #include <ostream>
 
 #include "frontend/apply.hpp"
+#include "frontend/device_names.hpp"
 #include "frontend/memory.hpp"
 #include "frontend/strings.hpp"
 #include "frontend/tensor_impl.hpp"
 #include "frontend/thread_state.hpp"
+#include "frontend/tracer.hpp"
 
 namespace tandem {
 namespace frontend {
@@ -138,6 +140,27 @@ bool Tensor::is_contiguous() const {
   const engine::TensorRef* ref = concrete_ref(*this);
   return !ref || ref->layout.is_dense();
 }
+std::string Tensor::device() const {
+  const engine::TensorRef* ref = concrete_ref(*this);
+  if (ref) return ref->buffer->home().info().name;
+  const TracedTensor* value = traced(*this);
+  const int32_t wish = value && thread_state.tracer && thread_state.tracer->id() == value->tracer
+                           ? thread_state.tracer->graph().node(value->value).device
+                           : -1;
+  return wish < 0 ? "" : active_engine().devices().at(wish).info().name;
+}
+
+Tensor Tensor::to(std::string_view device, Where where) const try {
+  static const ir::OpDef& op = row("identity");
+  const int32_t number = device_number(device);
+  if (number < 0 || strings(*this)) return *this;
+  if (const engine::TensorRef* ref = concrete_ref(*this); ref && !thread_state.tape) return concrete(active_engine().at(*ref, number));
+  const WishScope wish(number);
+  return call_final(op, {this, 1}, {}, Location::of(where)).front();
+} catch (...) {
+  rethrow_at(Location::of(where));
+}
+
 std::string Tensor::type_str() const { return impl_ ? type_of(*this).str() : "undefined"; }
 
 const void* Tensor::raw_data() const { return host_address(numbers_of(*this, "data"), "data"); }

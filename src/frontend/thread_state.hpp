@@ -17,6 +17,7 @@ struct ThreadState {
   bool in_library = false;   // what is written in C++ with ops is at work, such as a layer: its lines say nothing to the user
   Location caller;           // then: the line of the user's that called it
   uint32_t number = 0;       // of this thread, when somebody has asked
+  int32_t device = -1;       // that a scope asks for, as the engine numbers them; -1: none
   int host_calls = 0;        // how many calls of the host program this thread is inside of, one in the other
 };
 extern constinit thread_local ThreadState thread_state;
@@ -43,6 +44,18 @@ class EagerScope {
  private:
   Tracer* tracer_;
   TapeImpl* tape_;
+};
+
+// While it lives, what this thread does is asked of that device; -1: of none.
+class WishScope {
+ public:
+  explicit WishScope(int32_t device) : outer_(thread_state.device) { thread_state.device = device; }
+  ~WishScope() { thread_state.device = outer_; }
+  WishScope(const WishScope&) = delete;
+  WishScope& operator=(const WishScope&) = delete;
+
+ private:
+  int32_t outer_;
 };
 
 class LineScope {

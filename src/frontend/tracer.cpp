@@ -81,6 +81,7 @@ ir::Value Tracer::value_of(const Tensor& t) {
 
 std::vector<Tensor> Tracer::node(const ir::OpDef& op, std::span<const Tensor> operands, const ir::Attrs& attrs, Location where) {
   builder_.location = named_line(where);
+  builder_.device = thread_state.device;
   std::vector<ir::Value> in;
   in.reserve(operands.size());
   for (const Tensor& t : operands) in.push_back(value_of(t));
@@ -91,6 +92,7 @@ std::vector<Tensor> Tracer::node(const ir::OpDef& op, std::span<const Tensor> op
 
 std::vector<Tensor> Tracer::inlined(const ir::Graph& g, std::span<const Tensor> inputs, Location where) {
   builder_.location = named_line(where);
+  builder_.device = thread_state.device;
   std::vector<ir::Value> in;
   for (const Tensor& t : inputs) in.push_back(value_of(t));
   std::vector<Tensor> results;

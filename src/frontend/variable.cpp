@@ -12,10 +12,14 @@ namespace {
 std::atomic<uint64_t> variables{0};
 
 // A tensor of the variable's own: another identity than what it was made from, and memory that may be written in place one day.
-Tensor own(const Tensor& t) {
-  const engine::TensorRef& ref = numbers_of(t, "a variable's value");
+Tensor own(const Tensor& t, int32_t device) {
+  const engine::TensorRef& given = numbers_of(t, "a variable's value");
+  const engine::Engine& engine = active_engine();
+  const engine::TensorRef ref = engine.devices().count() > 1 && device >= 0 ? engine.at(given, device) : given;
   return concrete(ref.layout.is_dense() && is_the_engines(ref) ? ref : dense_copy(ref));
 }
+
+int32_t home_of(const Tensor& t) { return active_engine().devices().number_of(*concrete_ref(t)->buffer); }
 
 VariableImpl& impl_of(const Variable& v) {
   if (!v.defined()) user_error("this variable holds nothing\n  hint: it was made by Variable(), without a value");
@@ -30,7 +34,8 @@ VariableImpl::VariableImpl(std::string n, bool is_trainable, const Tensor& value
       dtype(value.dtype()),
       shape(value.shape()),
       trainable(is_trainable),
-      value_(own(value)) {}
+      device(thread_state.device),
+      value_(own(value, device)) {}
 
 constinit thread_local const std::atomic<uint32_t>* element_reader = nullptr;
 
@@ -41,7 +46,7 @@ void VariableImpl::fail_held() const {
 }
 
 void VariableImpl::store(const Tensor& value) {
-  Tensor mine = own(value);
+  Tensor mine = own(value, device >= 0 ? device : home_of(load()));
   std::lock_guard guard(*this);
   std::swap(value_, mine);
 }

@@ -26,6 +26,7 @@ class VariableImpl {
   const DType dtype;
   const Shape shape;
   std::atomic<bool> trainable;
+  const int32_t device;  // that was asked for when it was made: it stays there; -1: it lives where a step wants it
 
   // A compiled call holds the lock for as long as it may write into the value's memory. A word that waits, not a mutex: a step locks
   // hundreds of these and nearly always finds them free. It is the number of the thread that holds it: a host call inside a step that

@@ -72,6 +72,7 @@ std::vector<Value> Builder::node(const OpDef& op, std::span<const Value> in, con
   n.attrs = complete_attrs(op, attrs);
   n.types = infer(op, operand_types(op, graph_, in), n.attrs);
   n.location = location;
+  if (op.name != "input" && op.name != "constant") n.device = device;
 
   const auto index = static_cast<int32_t>(graph_.nodes.size());
   std::vector<Value> results;
@@ -128,15 +129,18 @@ std::vector<Value> inline_graph(Builder& b, const Graph& g, std::span<const Valu
   }
   const auto now = [&](Value v) { return made[static_cast<size_t>(v.node)][static_cast<size_t>(v.out)]; };
   const Location outer = b.location;
+  const int32_t outer_device = b.device;
   for (size_t i = 0; i < g.nodes.size(); ++i) {
     const Node& n = g.nodes[i];
     if (!made[i].empty()) continue;  // an input
     b.location = either(n.location, outer);
+    b.device = n.device >= 0 ? n.device : outer_device;
     std::vector<Value> in;
     for (Value v : n.inputs) in.push_back(now(v));
     made[i] = n.op->name == "constant" ? std::vector{b.constant(n.attrs.get<Literal>("value"))} : b.node(*n.op, in, n.attrs);
   }
   b.location = outer;
+  b.device = outer_device;
   std::vector<Value> outputs;
   for (Value v : g.outputs) outputs.push_back(now(v));
   return outputs;

@@ -33,7 +33,10 @@ class Builder {
   const OpTable& table() const { return table_; }
   Graph finish(std::vector<Value> outputs, std::string name = "");  // the builder is empty afterwards
 
-  Location location;  // given to nodes made from now on
+  // Given to nodes made from now on.
+  Location location;
+  int32_t device = -1;
+  void follow(const Node& n) { location = n.location, device = n.device; }
 
  private:
   const OpTable& table_;

@@ -19,7 +19,7 @@ std::vector<TensorType> types_of(const Graph& g, const std::vector<Value>& value
 bool is_input(const Node& n) { return n.op->name == "input"; }
 
 bool same(const Node& a, const Node& b) {
-  return a.op->id == b.op->id && a.inputs == b.inputs && a.types == b.types && (is_input(a) || a.attrs == b.attrs);
+  return a.op->id == b.op->id && a.inputs == b.inputs && a.types == b.types && a.device == b.device && (is_input(a) || a.attrs == b.attrs);
 }
 
 size_t hash_of(const TensorType& t) {
@@ -58,6 +58,7 @@ size_t hash(const Graph& g) {
   size_t h = hash_of(hash_of(g.nodes.size(), g.inputs), g.outputs);
   for (const Node& n : g.nodes) {
     h = hash_of(hash_combine(h, static_cast<size_t>(n.op->id)), n.inputs);
+    if (n.device >= 0) h = hash_combine(h, static_cast<size_t>(n.device) + 1);
     for (const TensorType& t : n.types) h = hash_combine(h, hash_of(t));
     if (!is_input(n)) h = hash_combine(h, n.attrs.hash());
   }

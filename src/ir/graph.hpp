@@ -27,6 +27,7 @@ struct Node {
   Attrs attrs;
   std::vector<TensorType> types;  // one an output
   Location location;
+  int32_t device = -1;  // that was asked for, as the engine numbers them; -1: any. Inputs and constants have none
 };
 
 class Graph {

@@ -63,6 +63,7 @@ struct OpCall {
   const OpDef& op;
   std::span<const TensorType> in;
   const Attrs& attrs;
+  int32_t device = -1;  // of the node (Node::device)
   // UserError with the op's name in front: call.fail("inner dimensions differ, lhs ", a, " x rhs ", b)
   template <class... T> [[noreturn]] void fail(const T&... parts) const;
   int64_t axis(std::string_view attr, int rank) const;  // a normalised int attribute

@@ -183,6 +183,13 @@ class GraphParser {
     return all;
   }
 
+  // "on 1" behind the types.
+  int32_t device() {
+    if (!cursor_.accept("on")) return -1;
+    cursor_.skip_space();
+    return cursor_.index();
+  }
+
   void node() {
     const int32_t n = id();
     make_inputs(n);
@@ -204,6 +211,7 @@ class GraphParser {
     cursor_.skip_space();
     const size_t types_start = cursor_.position();
     const std::vector<TensorType> written = types();
+    builder_.device = device();
     builder_.location = trailing_location();
     std::vector<Value> results = at(start, [&] { return builder_.node(op, in, attrs); });
     check_types(op, results, written, types_start);

@@ -118,7 +118,7 @@ class Round {
   }
 
   Value copy(const Node& n) {
-    builder_.location = n.location;
+    builder_.follow(n);
     if (n.op->name == "constant") return builder_.constant(n.attrs.get<Literal>("value"));
     if (n.op->name == "input") return builder_.node(*n.op, {}, n.attrs).front();
     const bool has_graphs =

@@ -76,6 +76,7 @@ class Printer {
     text += ") :";
     for (size_t i = 0; i < n.types.size(); ++i) text += (i == 0 ? " " : ", ") + n.types[i].str();
     if (n.types.empty()) text += " ()";
+    if (n.device >= 0) text += cat(" on ", n.device);
     text += location_text(n.location) + '\n';
   }
 

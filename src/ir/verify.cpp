@@ -78,7 +78,7 @@ std::string nothing_decomposes(const OpTable&, const Graph& g, int32_t node, con
   if (!n.op->decompose) return "";
   std::vector<TensorType> in;
   for (Value v : n.inputs) in.push_back(g.type(v));
-  return spec.keeps && spec.keeps({*n.op, in, n.attrs}) ? "" : "it still has a decomposition, and is not kept";
+  return spec.keeps && spec.keeps({*n.op, in, n.attrs, n.device}) ? "" : "it still has a decomposition, and is not kept";
 }
 
 std::string inputs_are_listed(const OpTable&, const Graph& g, int32_t, const Spec&) {

@@ -192,7 +192,7 @@ bool covers_by_keeping(const Node& wide, const Node& narrow) {
 bool may_keep_more(const Node& node) { return node.op->name == "scan" || node.op->name == "while" || node.attrs.find(kKeep); }
 
 bool covers(const Node& wide, const Node& narrow) {
-  if (wide.op != narrow.op || &wide == &narrow || wide.inputs.size() < narrow.inputs.size()) return false;
+  if (wide.op != narrow.op || wide.device != narrow.device || &wide == &narrow || wide.inputs.size() < narrow.inputs.size()) return false;
   if (!std::equal(narrow.inputs.begin(), narrow.inputs.end(), wide.inputs.begin())) return false;
   if (wide.attrs.find(kKeep)) return covers_by_keeping(wide, narrow);
   const bool is_scan = wide.op->name == "scan";

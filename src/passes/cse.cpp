@@ -66,11 +66,13 @@ class Merger {
     return inputs;
   }
   static size_t hash(const ir::Node& n) {
-    size_t h = ir::hash_combine(static_cast<size_t>(n.op->id), n.attrs.hash());
+    size_t h = ir::hash_combine(static_cast<size_t>(n.op->id) ^ (static_cast<size_t>(n.device + 1) << 32), n.attrs.hash());
     for (ir::Value v : key(n)) h = ir::hash_combine(h, (static_cast<size_t>(v.node) << 8) ^ static_cast<size_t>(v.out));
     return h;
   }
-  static bool same(const ir::Node& a, const ir::Node& b) { return a.op == b.op && key(a) == key(b) && a.attrs == b.attrs; }
+  static bool same(const ir::Node& a, const ir::Node& b) {
+    return a.op == b.op && a.device == b.device && key(a) == key(b) && a.attrs == b.attrs;
+  }
 
   ir::Graph out_;
   std::vector<int32_t> place_;

@@ -16,10 +16,11 @@ class Expander {
     if (!op.decompose) return b_.node(op, in, attrs);
     std::vector<ir::TensorType> types;
     for (ir::Value v : in) types.push_back(b_.type(v));
-    if (keeps_ && keeps_({op, types, attrs})) return b_.node(op, in, attrs);
+    if (keeps_ && keeps_({op, types, attrs, b_.device})) return b_.node(op, in, attrs);
     // The decomposition is built aside and then copied, so that its own composites are expanded on the way.
     ir::Builder inner(b_.table());
     inner.location = b_.location;
+    inner.device = b_.device;
     std::vector<ir::Expr> parameters;
     for (const ir::TensorType& t : types) parameters.emplace_back(inner, inner.input(t));
     const std::vector<ir::Expr> results = op.decompose(inner, {op, types, attrs}, parameters);
@@ -40,6 +41,7 @@ class Expander {
       std::vector<ir::Value> in;
       for (ir::Value v : node.inputs) in.push_back(to.at(v));
       if (node.location) b_.location = node.location;
+      b_.device = node.device;
       const auto out = emit(*node.op, in, expand_graphs(node.attrs));
       for (size_t o = 0; o < out.size(); ++o) to[{static_cast<int32_t>(n), static_cast<int32_t>(o)}] = out[o];
     }

@@ -45,8 +45,9 @@ struct Access {
 
 struct Group {
   Form form = Form::Map;
-  Dims space;   // without axes of 1; Row: the whole rows
-  Dims reduce;  // Reduce: the extents
+  int32_t device = -1;  // of all its nodes
+  Dims space;           // without axes of 1; Row: the whole rows
+  Dims reduce;          // Reduce: the extents
   std::vector<int32_t> nodes;
   int32_t first = 0, last = 0;  // node numbers
 };
@@ -101,6 +102,7 @@ class Fuser {
     for (int32_t n = 0; n < count(); ++n) {
       if (kind(n) != Kind::Map || !node(n).op->body || is_output_[static_cast<size_t>(n)]) continue;
       if (users_[static_cast<size_t>(n)].size() < 2) continue;
+      if (std::ranges::any_of(users_[static_cast<size_t>(n)], [&](int32_t u) { return node(u).device != node(n).device; })) continue;
       int32_t wholes = 0;
       bool in_memory = true;
       const Dim size = product(dims(n));
@@ -225,6 +227,7 @@ class Fuser {
   }
   // The reduction that n would be computed in because of one of its readers, or -1.
   int32_t sink_through(int32_t n, int32_t user) {
+    if (node(user).device != node(n).device) return -1;
     if (kind(user) == Kind::Map) return ir::same_space(dims(user), dims(n)) ? sinks_[static_cast<size_t>(user)] : -1;
     if (kind(user) != Kind::Reduce) return -1;
     const ir::Loops& l = composer_.loops(user);
@@ -371,6 +374,7 @@ class Fuser {
   }
 
   bool has_room(int32_t g, std::span<const int32_t> nodes) {
+    if (std::ranges::any_of(nodes, [&](int32_t n) { return node(n).device != group(g).device; })) return false;
     if (group(g).nodes.size() + nodes.size() > kMostNodes) return false;
     std::set<int32_t> inside(group(g).nodes.begin(), group(g).nodes.end());
     inside.insert(nodes.begin(), nodes.end());
@@ -440,6 +444,7 @@ class Fuser {
   int32_t start(const std::vector<int32_t>& nodes, Form form, Dims space) {
     Group fresh;
     fresh.form = form;
+    fresh.device = node(nodes.front()).device;
     fresh.space = std::move(space);
     fresh.first = nodes.front();
     groups_.push_back(std::move(fresh));
@@ -573,7 +578,7 @@ class Fuser {
                     {"form", std::string(ir::name(group.form))}};
     std::vector<Value> in;
     for (Value v : operands) in.push_back(made_.at(v));
-    b.location = node(nodes.back()).location;
+    b.follow(node(nodes.back()));
     const std::vector<Value> out = b.nodes("fused", in, attrs);
     for (size_t i = 0; i < out.size(); ++i) made_[results[i]] = out[i];
   }
@@ -592,7 +597,7 @@ class Fuser {
       in = first_inputs(b, x.inputs.size());
     else
       for (Value v : x.inputs) in.push_back(to.at(v));
-    b.location = x.location;
+    b.follow(x);
     keep(n, b.node(*x.op, in, x.attrs), to);
   }
   static std::vector<Value> first_inputs(const ir::Builder& b, size_t count) {

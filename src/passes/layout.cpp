@@ -63,7 +63,7 @@ class Mover {
   Value now(Value v) const { return {made_[index(v)].node, made_[index(v)].out + v.out}; }
 
   Value moved(const Node& n) {
-    builder_.location = n.location;
+    builder_.follow(n);
     if (n.op->name == "input") return builder_.node(*n.op, {}, n.attrs).front();
     if (is_transpose(n) && added(n.inputs[0], permutation(n), 0) <= 0) {
       changed_ = true;

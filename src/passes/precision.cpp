@@ -126,14 +126,14 @@ class Mixer {
     return ir::prune(table_, builder_.finish(std::move(outputs), g_.name));
   }
   Value emitted(const Node& n) {
-    builder_.location = n.location;
+    builder_.follow(n);
     if (n.op->name == "input") return builder_.input_like(n);
     std::vector<Value> inputs;
     if (takes_halves(n)) {
       for (Value v : n.inputs) inputs.push_back(narrow(v));
       ir::Attrs attrs = n.attrs;
       attrs.set("dtype", DType::F32);
-      builder_.location = n.location;
+      builder_.follow(n);
       return builder_.node(*n.op, inputs, attrs).front();
     }
     for (Value v : n.inputs) inputs.push_back(rounded_.contains(v) ? widened(v) : now(v));
@@ -148,7 +148,7 @@ class Mixer {
   Value narrow(Value v) {
     if (const auto found = narrow_.find(v); found != narrow_.end()) return found->second;
     const Node& n = node(v.node);
-    builder_.location = n.location;
+    builder_.follow(n);
     const Value half = is_movement(n) ? builder_.node(*n.op, std::array{narrow(n.inputs[0])}, n.attrs).front()
                                       : builder_.op("cast", {now(v)}, {{"dtype", half_}});
     return narrow_[v] = half;

@@ -26,7 +26,7 @@ class Shapes {
       if (node.op->name == "input") continue;
       std::vector<Value> in;
       for (Value v : node.inputs) in.push_back(to_.at(v));
-      b_.location = node.location;
+      b_.follow(node);
       const std::vector<Value> out = emit(node, in);
       for (size_t o = 0; o < out.size(); ++o) to_[{static_cast<int32_t>(n), static_cast<int32_t>(o)}] = out[o];
     }

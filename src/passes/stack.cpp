@@ -74,7 +74,8 @@ class Stacker {
     for (int32_t n = 0; n < count(); ++n) {
       if (!is_candidate(node(n))) continue;
       std::vector<Group>& groups = by_y[node(n).inputs[1]];
-      const auto home = std::ranges::find_if(groups, [&](const Group& g) { return node(g[0]).attrs == node(n).attrs && takes(g, n); });
+      const auto home = std::ranges::find_if(
+          groups, [&](const Group& g) { return node(g[0]).attrs == node(n).attrs && node(g[0]).device == node(n).device && takes(g, n); });
       if (home != groups.end())
         home->push_back(n);
       else
@@ -87,7 +88,7 @@ class Stacker {
   }
 
   void add(int32_t n) {
-    builder_.location = node(n).location;
+    builder_.follow(node(n));
     if (const auto group = groups_.find(n); group != groups_.end()) {
       if (n == group->second.back()) stack(group->second);
       return;

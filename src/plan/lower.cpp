@@ -25,7 +25,10 @@ class Lowerer {
 
   Units run() {
     survey();
-    for (size_t n = 0; n < graph_.nodes.size(); ++n) lower(static_cast<int32_t>(n));
+    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+      lower(static_cast<int32_t>(n));
+      for (; named_ < out_.units.size(); ++named_) out_.units[named_].node = static_cast<int32_t>(n);
+    }
     finish_outputs();
     return std::move(out_);
   }
@@ -85,15 +88,11 @@ class Lowerer {
     if (const auto it = lying_.find({v, device}); it != lying_.end()) return it->second;
     if (const Node& n = graph_.node(v); n.op->name == "constant") return lying_[{v, device}] = constant(n, v, device);
     const int32_t home = home_.at(v);
-    const Lying from = dense(v, home);
-    int32_t here;
-    if (!host_memory(home) && !host_memory(device)) {  // through the host's memory
-      here = transfer(from, v, home, host());
-      here = transfer({here, from.operand, 0}, v, host(), device);
-    } else {
-      here = transfer(from, v, home, device);
-    }
-    return lying_[{v, device}] = {here, from.operand, 0};
+    // From one card to the other it goes through the host's memory, where who asks next finds it.
+    const bool by_host = !host_memory(home) && !host_memory(device);
+    const int32_t source = by_host ? host() : home;
+    const Lying from = by_host ? lying(v, source) : dense(v, home);
+    return lying_[{v, device}] = {transfer(from, v, source, device), from.operand, 0};
   }
   int32_t host() const {
     const auto it = std::ranges::find(request_.host_memory, true);
@@ -301,7 +300,9 @@ class Lowerer {
   // such, or copied where the caller wants memory of its own.
   void finish_outputs() {
     for (size_t k = 0; k < graph_.outputs.size(); ++k) {
-      const Lying from = dense(graph_.outputs[k], out_.output_devices[k]);
+      int32_t& device = out_.output_devices[k];
+      if (device < 0) device = home_of(graph_.outputs[k], graph_.node(graph_.outputs[k]));
+      const Lying from = dense(graph_.outputs[k], device);
       Block& b = block(from.block);
       const auto index = static_cast<int32_t>(k);
       if (b.kind == Block::Kind::Local) {
@@ -330,6 +331,7 @@ class Lowerer {
   const Graph& graph_;
   Tables& tables_;
   Units out_;
+  size_t named_ = 0;               // units that know their nodes
   std::map<Value, int32_t> home_;  // the device that makes it
   std::map<At, Lying> lying_, dense_;
 };

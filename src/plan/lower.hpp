@@ -15,7 +15,7 @@ struct Request {
   bool outputs_own_memory = false;            // bodies: every output is written to its own block, none is an alias
   // Devices by number; empty: all 0. A value that is used on another device than it is on crosses once, through the host's memory.
   std::function<int32_t(const ir::Node&)> device_of = {};
-  std::vector<int32_t> input_devices = {}, output_devices = {};
+  std::vector<int32_t> input_devices = {}, output_devices = {};  // an output's may be -1: where it is made
   std::vector<bool> host_memory = {};  // one a device: whether the host and its kernels reach its memory. Empty: one device
 };
 

@@ -1,6 +1,7 @@
 #include "plan/place.hpp"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 #include "plan/allocate.hpp"
@@ -156,34 +157,48 @@ class Placer {
     }
   }
 
-  // ---- addresses: one arena a device ----
+  // ---- addresses: one arena a device, and of the host's memory one for each device whose copies reach it ----
   void allocate_arenas() {
-    arena_of_.assign(devices_.size(), -1);
+    arena_of_.assign(units_.blocks.size(), -1);
+    find_pins();
     for (size_t d = 0; d < devices_.size(); ++d) {
-      std::vector<size_t> placed;
-      std::vector<Lifetime> lifetimes;
+      std::map<int32_t, std::vector<size_t>> by_pin;
       for (size_t i = 0; i < units_.blocks.size(); ++i) {
         const Block& b = units_.blocks[i];
         if (b.kind != Block::Kind::Local || b.device != static_cast<int32_t>(d) || root_[i] != static_cast<int32_t>(i)) continue;
-        if (lives_[i].first < 0) continue;
-        placed.push_back(i);
-        lifetimes.push_back({lives_[i].first, lives_[i].last, b.bytes});
+        if (lives_[i].first >= 0) by_pin[devices_[d].host_memory ? pins_[i] : -1].push_back(i);
       }
-      if (placed.empty()) continue;
-      keep_apart(lifetimes, devices_[d].gap_bytes);
-      const size_t capacity = capacities_.empty() ? 0 : capacities_[d];
-      const Allocation allocation =
-          allocate(lifetimes, {.alignment = codegen::kAlignment,
-                               .capacity = capacity,
-                               .effort = capacity ? thorough_effort(lifetimes.size()) / kArenaEffortShare : 0});
-      for (size_t k = 0; k < placed.size(); ++k) lives_[placed[k]].offset = allocation.offsets[k];
-      arena_of_[d] = static_cast<int32_t>(plan_.arenas.size());
-      Arena arena{.device = static_cast<int32_t>(d), .bytes = codegen::align_up(allocation.peak)};
-      if (devices_[d].host_memory) arena.pinned_by = pinning_device();
-      plan_.arenas.push_back(arena);
+      for (const auto& [pin, placed] : by_pin) allocate_arena(d, pin, placed);
     }
   }
-  // Of the steps' devices the one whose copies reach memory of the host; -1: there is none.
+  void allocate_arena(size_t d, int32_t pin, const std::vector<size_t>& placed) {
+    std::vector<Lifetime> lifetimes;
+    for (const size_t i : placed) lifetimes.push_back({lives_[i].first, lives_[i].last, units_.blocks[i].bytes});
+    keep_apart(lifetimes, devices_[d].gap_bytes);
+    const size_t capacity = capacities_.empty() ? 0 : capacities_[d];
+    const Allocation allocation = allocate(lifetimes, {.alignment = codegen::kAlignment,
+                                                       .capacity = capacity,
+                                                       .effort = capacity ? thorough_effort(lifetimes.size()) / kArenaEffortShare : 0});
+    for (size_t k = 0; k < placed.size(); ++k) {
+      lives_[placed[k]].offset = allocation.offsets[k];
+      arena_of_[placed[k]] = static_cast<int32_t>(plan_.arenas.size());
+    }
+    plan_.arenas.push_back({.device = static_cast<int32_t>(d), .pinned_by = pin, .bytes = codegen::align_up(allocation.peak)});
+  }
+  // By block: the device that copies from it, or else to it. What is only the host's own lies with the others.
+  void find_pins() {
+    pins_.assign(units_.blocks.size(), -1);
+    for (const Kind kind : {Kind::Upload, Kind::Download})
+      for (const Unit& u : sequence_) {
+        if (u.kind != kind) continue;
+        int32_t& pin = pins_[static_cast<size_t>(root_[at(kind == Kind::Upload ? u.reads[0] : u.writes[0])])];
+        if (pin < 0) pin = u.device;
+      }
+    const int32_t most = pinning_device();
+    for (int32_t& pin : pins_)
+      if (pin < 0) pin = most;
+  }
+  // The first device whose copies reach memory of the host; -1: there is none.
   int32_t pinning_device() const {
     for (const Step& s : plan_.steps)
       if (!s.on_host) return s.device;
@@ -206,7 +221,7 @@ class Placer {
     switch (b.kind) {
       case Block::Kind::Local:
         s.base = Slot::Base::Arena;
-        s.index = arena_of_[static_cast<size_t>(b.device)];
+        s.index = arena_of_[static_cast<size_t>(root_[at(a)])];
         s.offset = lives_[static_cast<size_t>(root_[at(a)])].offset;
         return s;
       case Block::Kind::Input: s.base = Slot::Base::Input; break;
@@ -238,7 +253,8 @@ class Placer {
   std::vector<Access> scratch_;    // one a step; block -1: none
   std::vector<Life> lives_;        // by block
   std::vector<int32_t> root_;      // by block: the one whose place it has
-  std::vector<int32_t> arena_of_;  // by device
+  std::vector<int32_t> arena_of_;  // by block that is a root
+  std::vector<int32_t> pins_;      // by block, where it lies in the host's memory: whose copies reach it
 };
 
 }  // namespace

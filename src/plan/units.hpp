@@ -35,6 +35,7 @@ struct Unit {
   Kind kind = Kind::Launch;
   int32_t device = 0;
   int32_t kernel = -1;                // Launch: in Tables::kernels
+  int32_t node = -1;                  // of the graph, that it is for
   std::vector<Access> reads, writes;  // Copy, Upload, Download: one each. Branch: index first, then operands
   // While, Scan: the second set of carries, which trips alternate with. Scan: reads are carries, sequences, constants; writes are carries,
   // stacked outputs. While: reads and writes are the carries.

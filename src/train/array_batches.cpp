@@ -8,6 +8,7 @@
 #include <tandem/train.hpp>
 
 #include "base/text.hpp"
+#include "data/elements.hpp"
 #include "data/random.hpp"
 #include "frontend/memory.hpp"
 #include "frontend/tensor_impl.hpp"
@@ -37,7 +38,8 @@ class ArrayBatches : public Batches {
   ArrayBatches(const ArraySlice& slice, int64_t batch_size) : first_(slice.first), rows_(slice.count), batch_size_(batch_size) {
     for (const Tensor& t : slice.arrays) {
       specs_.push_back(batch_spec(t));
-      arrays_.push_back(has_dense_rows(t) ? t : t.contiguous());
+      const Tensor here = data::on_host(t);
+      arrays_.push_back(has_dense_rows(here) ? here : here.contiguous());
     }
   }
   std::optional<int64_t> steps() const override { return (rows_ + batch_size_ - 1) / batch_size_; }

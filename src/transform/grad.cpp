@@ -102,17 +102,18 @@ bool may_equal(const TensorType& a, const TensorType& b) {
   return true;
 }
 
-// Puts the builder's location back, also when a rule throws.
+// Puts the builder's location and device back, also when a rule throws.
 class KeepLocation {
  public:
-  explicit KeepLocation(Builder& b) : builder_(b), location_(b.location) {}
-  ~KeepLocation() { builder_.location = location_; }
+  explicit KeepLocation(Builder& b) : builder_(b), location_(b.location), device_(b.device) {}
+  ~KeepLocation() { builder_.location = location_, builder_.device = device_; }
   KeepLocation(const KeepLocation&) = delete;
   KeepLocation& operator=(const KeepLocation&) = delete;
 
  private:
   Builder& builder_;
   Location location_;
+  int32_t device_;
 };
 
 // Cotangents on their way back: what has arrived at each value so far.
@@ -142,7 +143,7 @@ void step_back(Builder& b, int32_t index, const std::set<Value>& reached, Cotang
   if (cuts(*n.node.op)) return;
   for (Value v : n.node.inputs) n.needed.push_back(reached.contains(v));
   if (std::ranges::find(n.needed, true) == n.needed.end()) return;
-  b.location = n.node.location;
+  b.follow(n.node);
   bool any = false;
   for (size_t i = 0; i < n.node.types.size(); ++i) {
     n.outputs.push_back({index, static_cast<int32_t>(i)});

@@ -85,7 +85,7 @@ bool is_costly(const OpTable& table, const Graph& g, const Node& node) {
   Builder b(table);
   std::vector<Expr> operands;
   for (const TensorType& t : in) operands.emplace_back(b, b.input(t));
-  op.decompose(b, OpCall{op, in, node.attrs}, operands);
+  op.decompose(b, OpCall{op, in, node.attrs, node.device}, operands);
   const Graph& parts = b.graph();
   return std::ranges::any_of(parts.nodes, [&](const Node& part) { return is_costly(table, parts, part); });
 }
@@ -113,7 +113,7 @@ class Copier {
     const Node& node = graph_.nodes[static_cast<size_t>(index)];
     std::vector<Value> in;
     for (Value v : node.inputs) in.push_back(known_.at(v));
-    builder_.location = node.location;
+    builder_.follow(node);
     const std::vector<Value> out = builder_.node(*node.op, in, node.attrs);
     for (size_t i = 0; i < out.size(); ++i) known_.try_emplace({index, static_cast<int32_t>(i)}, out[i]);
   }

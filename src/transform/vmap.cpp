@@ -290,7 +290,7 @@ class Vmap {
         in.push_back(lanes[static_cast<size_t>(v.node)][static_cast<size_t>(v.out)]);
         is_batched |= in.back().batched;
       }
-      builder_.location = node.location;
+      builder_.follow(node);
       lanes[n] = is_batched ? batched(g, node, in) : unbatched(node, in);
     }
     std::vector<Lane> out;
@@ -326,6 +326,7 @@ class Vmap {
 
   std::vector<Lane> decomposed(const Graph& g, const Node& node, const std::vector<Lane>& in) {
     Builder inner(builder_.table());
+    inner.device = node.device;
     std::vector<TensorType> types;
     std::vector<Value> inputs;
     for (const Value v : node.inputs) {

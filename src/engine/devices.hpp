@@ -1,0 +1,31 @@
+// The devices of an engine, by number, and which of them has what nobody asked a device for.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "engine/memory.hpp"
+
+namespace tandem::engine {
+
+inline constexpr int32_t kAny = -1;  // no device was asked for
+
+// A list never changes. Where more devices are found a longer one takes its place, in which those that were known keep their numbers.
+struct Devices {
+  std::vector<Memory*> memories;  // one a device
+  std::vector<Memory*> pinned;    // host memory that a device's copies reach; null for a device whose memory is the host's
+  int32_t host = 0;               // the first whose memory is the host's: pipelines run there, and what others cannot do
+  int32_t preferred = 0;          // has what nobody asked a device for; kAny: where it costs least
+
+  size_t count() const { return memories.size(); }
+  device::Device& at(size_t i) const { return memories[i]->device(); }
+  device::Device& at(int32_t i) const { return at(static_cast<size_t>(i)); }
+  bool has_host_memory(int32_t i) const { return at(i).info().host_memory; }
+  int32_t number_of(const device::Buffer& buffer) const;  // UserError when it is on none of them
+  int32_t find(const device::Device& device) const;       // kAny: it is none of them
+  // Where something new lies that a thread makes with this wish.
+  int32_t for_new(int32_t wish) const { return wish >= 0 ? wish : preferred >= 0 ? preferred : host; }
+  std::vector<int32_t> accelerators() const;  // those that compute in memory of their own
+  std::string names() const;                  // "cpu, gpu:0"
+};
+
+}  // namespace tandem::engine
