@@ -108,7 +108,8 @@ def identity(input, name=None):
 
     if isinstance(input, Composite):
         return map_composite(identity, input)
-    return ops.identity(tensor(input))
+    device = _core.current_device()
+    return _core.to_device(tensor(input), device) if device else ops.identity(tensor(input))
 
 
 def identity_n(input, name=None):

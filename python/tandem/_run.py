@@ -14,6 +14,7 @@ def _parser():
     )
     parser.add_argument("-m", dest="module", action="store_true", help="PROGRAM is the name of a module")
     parser.add_argument("--full-traceback", action="store_true", help="show the library's own lines in tracebacks too")
+    parser.add_argument("--emulate-gpu", metavar="SPEC", help="cores pose as GPUs, such as 2x512MiB@12GB/s; as TANDEM_EMULATE_GPU does")
     parser.add_argument("program", metavar="PROGRAM", help="the program's file, or a module with -m")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENTS", help="given on to the program")
     return parser
@@ -43,6 +44,8 @@ def _show(kind, error, trace):
 def main(arguments):
     options = _parser().parse_args(arguments)
     os.environ["KERAS_BACKEND"] = "tandem"
+    if options.emulate_gpu is not None:
+        os.environ["TANDEM_EMULATE_GPU"] = options.emulate_gpu
     from tandem import _alias
 
     _alias.install()

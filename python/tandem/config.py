@@ -2,7 +2,7 @@
 from collections import namedtuple
 
 from tandem import _core, _device_list, _function, errors
-from tandem._device_list import LogicalDevice, PhysicalDevice
+from tandem._device_list import LogicalDevice, PhysicalDevice  # noqa: F401 (names of tf.config)
 
 
 class LogicalDeviceConfiguration(
@@ -62,7 +62,7 @@ def _known(device):
 
 def set_logical_device_configuration(device, logical_devices):
     _known(device)
-    configurations = [c if isinstance(c, LogicalDeviceConfiguration) else LogicalDeviceConfiguration(*c) for c in logical_devices or [LogicalDeviceConfiguration()]]
+    configurations = list(logical_devices or [LogicalDeviceConfiguration()])
     if device.device_type == "CPU":
         for c in configurations:
             if c.memory_limit is not None:

@@ -233,7 +233,8 @@ std::optional<std::vector<std::string>>& visible() {
 std::vector<device::Device*> ordinary_devices() {
   std::vector<device::Device*> all;
   for (const std::string& name : device::ordinary_names()) {
-    if (visible() && std::ranges::find(*visible(), name) == visible()->end()) continue;
+    const auto is_of = [&](const std::string& v) { return name == v || name.starts_with(v + ":"); };  // itself, or a part of it
+    if (visible() && std::ranges::none_of(*visible(), is_of)) continue;
     try {
       all.push_back(&device::get(name));
     } catch (const Error& e) {

@@ -91,7 +91,8 @@ class TandemStrategy(Strategy):
             shares = [float(s) for s in shares]
             if len(shares) != len(engine_devices) or min(shares) < 0 or sum(shares) <= 0:
                 raise ValueError(
-                    f"TandemStrategy: shares {shares} for {len(engine_devices)} devices {[full_name(d) for d in engine_devices]}: it needs a number from 0 for each, not all of them 0"
+                    f"TandemStrategy: shares {shares} for {len(engine_devices)} devices {[full_name(d) for d in engine_devices]}: it needs a "
+                    "number from 0 for each, not all of them 0"
                 )
             shares = [s / sum(shares) for s in shares]
         super().__init__(_SharedExtended(self, engine_devices, shares))
