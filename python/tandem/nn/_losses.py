@@ -1,7 +1,6 @@
 """Losses of tf.nn."""
 import numpy as np
 
-from tandem import _core
 from tandem._algorithms import ctc
 from tandem._arrays import _needs_data, cast, concat, expand_dims, reshape
 from tandem._face import api, convert, float_tensor, ints, ops, tensor
