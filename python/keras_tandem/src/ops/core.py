@@ -25,6 +25,9 @@ Tensor = _core.Tensor
 _slice = slice  # Python's own; a function of this name is below
 
 
+_FLOATS = ("float32", "float64", "float16", "bfloat16")
+
+
 # --- tensors ----------------------------------------------------------------------------------------------------------------------------
 
 
@@ -51,6 +54,8 @@ def convert_to_tensor(x, dtype=None, sparse=None, ragged=None):
         return x if dtype is None or x.dtype.name == dtype else _core.ops.cast(x, dtype=dtype)
     if dtype is None and isinstance(x, float):
         dtype = floatx()
+    if type(x) is float and dtype in _FLOATS and _core.is_tracing():
+        return _core.ops.cast(x, dtype=dtype)  # a number in the graph, where equal ones are one; a tensor would be an operand of its own
     return _convert.convert(x, dtype)
 
 
