@@ -152,3 +152,29 @@ def test_floats_of_8_bits():
     assert values(tape.gradient(y, x)) == [0.203125, 2.5]
     with pytest.raises(TypeError, match="Float8Tensor"):
         tf.add(tf.cast(1.0, tf.float8_e5m2), 1.0)
+
+
+def test_feature_columns_say_how_examples_are_parsed():
+    columns = tf.feature_column
+    age = columns.numeric_column("age", default_value=1)
+    buckets = columns.bucketized_column(age, [18, 30])
+    city = columns.categorical_column_with_vocabulary_list("city", ["a", "b"], num_oov_buckets=2)
+    crossed = columns.crossed_column([buckets, "street"], 100)
+    parts = [age, columns.indicator_column(city), columns.embedding_column(crossed, 4), columns.weighted_categorical_column(city, "share")]
+    assert [c.name for c in parts] == ["age", "city_indicator", "age_bucketized_X_street_embedding", "city_weighted_by_share"]
+    assert city.num_buckets == 4 and buckets.num_buckets == 3
+    spec = columns.make_parse_example_spec(parts)
+    assert spec == {
+        "age": tf.io.FixedLenFeature((1,), tf.float32, (1.0,)),
+        "city": tf.io.VarLenFeature(tf.string),
+        "street": tf.io.VarLenFeature(tf.string),
+        "share": tf.io.VarLenFeature(tf.float32),
+    }
+    city_of = tf.train.Feature(bytes_list=tf.train.BytesList(value=[b"b"]))
+    example = tf.train.Example(features=tf.train.Features(feature={"city": city_of})).SerializeToString()
+    parsed = tf.io.parse_example([example], spec)
+    assert values(parsed["age"]) == [[1]] and values(parsed["city"].values) == [b"b"]
+    with pytest.raises(ValueError, match="sorted"):
+        columns.bucketized_column(age, [30, 18])
+    with pytest.raises(ValueError, match="different parse_spec"):
+        columns.make_parse_example_spec([age, columns.numeric_column("age", 2)])
