@@ -278,8 +278,8 @@ def norm(tensor, ord="euclidean", axis=None, keepdims=None, name=None):
 
 
 def normalize(tensor, ord="euclidean", axis=None, name=None):
-    length = norm(tensor, ord, axis, True)
-    return tensor / ComplexTensor.make(length, tensor.dtype), length
+    length = ComplexTensor.make(norm(tensor, ord, axis, True), tensor.dtype)
+    return tensor / length, length
 
 
 NAMES = (

@@ -288,3 +288,15 @@ def enable_check_numerics(stack_height_limit=30, path_length_limit=50):
 
 def disable_check_numerics():
     _flags["numerics"] = False
+
+
+class experimental:
+    """tf.debugging.experimental: TensorFlow's debugger V2, which this is no part of."""
+
+    @staticmethod
+    def enable_dump_debug_info(dump_root, tensor_debug_mode="NO_TENSOR", circular_buffer_size=1000, op_regex=None, tensor_dtypes=None):
+        raise NotImplementedError("tf.debugging.experimental.enable_dump_debug_info: TensorFlow's debugger V2 is no part of this; tf.print and run_functions_eagerly are there")
+
+    @staticmethod
+    def disable_dump_debug_info():
+        """Nothing is dumped."""

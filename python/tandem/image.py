@@ -283,6 +283,40 @@ def extract_glimpse(input, size, offsets, centered=True, normalized=True, noise=
     return convert(np.array(made), x.dtype)
 
 
+# --- what storing as JPEG does ---------------------------------------------------------------------------------------------------
+
+
+def adjust_jpeg_quality(image, jpeg_quality, name=None):
+    """The image as it is after being stored with this quality."""
+    from tandem import io
+    from tandem._image_color import convert_image_dtype
+
+    x = tensor(image)
+    quality = int(number(jpeg_quality))
+    if not 0 <= quality <= 100:
+        raise errors.InvalidArgumentError(None, None, f"adjust_jpeg_quality: the quality is {quality}, it must be in [0, 100]")
+    bytes_ = convert_image_dtype(x, "uint8", saturate=True)
+    made = io.decode_jpeg(io.encode_jpeg(bytes_, quality=quality), channels=x.shape[-1])
+    return convert_image_dtype(made, x.dtype, saturate=True)
+
+
+def _random_quality(image, low, high, draw):
+    if low < 0 or high < 0 or low > 100 or high > 100:
+        raise ValueError("jpeg encoding range must be between 0 and 100.")
+    if low >= high:
+        raise ValueError("`min_jpeg_quality` must be less than `max_jpeg_quality`.")
+    return adjust_jpeg_quality(image, draw([], low, high))
+
+
+def random_jpeg_quality(image, min_jpeg_quality, max_jpeg_quality, seed=None):
+    return _random_quality(image, min_jpeg_quality, max_jpeg_quality, lambda *a: _random.uniform(*a, dtype="int32", seed=seed))
+
+
+def stateless_random_jpeg_quality(image, min_jpeg_quality, max_jpeg_quality, seed):
+    draw = lambda shape, low, high: _random.stateless_uniform(shape, seed, low, high, dtype="int32")  # noqa: E731
+    return _random_quality(image, min_jpeg_quality, max_jpeg_quality, draw)
+
+
 _files = {
     "decode_and_crop_jpeg", "decode_bmp", "decode_gif", "decode_image", "decode_jpeg", "decode_png", "encode_jpeg", "encode_png", "extract_jpeg_shape", "is_jpeg",
 }  # fmt: skip

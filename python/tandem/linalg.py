@@ -527,6 +527,36 @@ def eigh_tridiagonal(alpha, beta, eigvals_only=True, select="a", select_range=No
     return values if eigvals_only else (values, vectors)
 
 
+class experimental:
+    """tf.linalg.experimental"""
+
+    @staticmethod
+    def conjugate_gradient(operator, rhs, preconditioner=None, x=None, tol=1e-5, max_iter=20, name="conjugate_gradient"):
+        """Hestenes and Stiefel's way to solve operator x = rhs, for one that is self-adjoint and positive definite."""
+        import collections
+
+        if not (operator.is_self_adjoint and operator.is_positive_definite):
+            raise ValueError("Expected a self-adjoint, positive definite operator.")
+        rhs = tensor(rhs)
+        size = float(number(ops.sqrt(ops.sum(ops.square(rhs)))))
+        dot = lambda a, b: ops.sum(ops.multiply(a, b), axis=[-1], keepdims=True)  # noqa: E731
+        before = (lambda r: r) if preconditioner is None else preconditioner.matvec
+        x = ops.subtract(rhs, rhs) if x is None else tensor(x, rhs.dtype)
+        r = ops.subtract(rhs, operator.matvec(x))
+        z = before(r)
+        p, gamma, i = z, dot(r, z), 0
+        while i < int(number(max_iter)) and float(number(ops.sqrt(ops.sum(ops.square(r))))) > tol * size:
+            step = operator.matvec(p)
+            alpha = ops.divide(gamma, dot(p, step))
+            x, r = x + alpha * p, r - alpha * step
+            z = before(r)
+            last, gamma = gamma, dot(r, z)
+            p = z + ops.divide(gamma, last) * p
+            i += 1
+        state = collections.namedtuple("CGState", ["i", "x", "r", "p", "gamma"])
+        return state(convert(np.int32(i)), x, r, p, ops.squeeze(gamma, axis=[-1]))
+
+
 def __getattr__(name):
     if name.startswith("LinearOperator"):
         from tandem import _linear_operators

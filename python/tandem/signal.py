@@ -6,7 +6,7 @@ import numpy as np
 
 from tandem import _dtypes as dtypes
 from tandem._algorithms import signal as shared
-from tandem._arrays import expand_dims, pad, reshape
+from tandem._arrays import expand_dims, pad
 from tandem._complex import ComplexTensor
 from tandem._convert import convert
 from tandem._face import api, any_tensor, axis_in, float_tensor, ints, number, ops, tensor

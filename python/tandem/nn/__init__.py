@@ -3,7 +3,9 @@ import numpy as np
 
 from tandem import _core
 from tandem._arrays import cast, reshape
+from tandem._dtypes import as_dtype
 from tandem._face import api, convert, float_tensor, ints, number, ops, pair, tensor
+from tandem._graph_ops import depthwise_conv2d_backprop_filter, depthwise_conv2d_backprop_input  # noqa: F401
 from tandem._gather import space_to_batch, top_k  # noqa: F401
 from tandem.math import (  # noqa: F401
     approx_max_k, approx_min_k, in_top_k, l2_normalize, log_softmax, sigmoid, softmax, softplus, softsign, tanh, zero_fraction,

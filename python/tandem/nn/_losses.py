@@ -1,7 +1,6 @@
 """Losses of tf.nn."""
 import numpy as np
 
-from tandem import _core
 from tandem._algorithms import ctc
 from tandem._arrays import _needs_data, cast, concat, expand_dims, reshape
 from tandem._face import api, convert, float_tensor, ints, ops, tensor
@@ -26,6 +25,8 @@ def softmax_cross_entropy_with_logits(labels, logits, axis=-1, name=None):
         dims = ops.add(labels, logits).dims
         labels, logits = ops.broadcast_to(labels, shape=dims), ops.broadcast_to(logits, shape=dims)
     made = ops.softmax_crossentropy(labels, logits, axis=axis)
+    if 0 in logits.dims:
+        return made
     # TensorFlow's gradient is softmax - labels also for labels that do not sum to 1, where it is not that of the value.
     free = ops.stop_gradient(ops.subtract(ops.sum(labels, axis=[axis]), 1.0))
     size = ops.logsumexp(logits, axis=[axis])
