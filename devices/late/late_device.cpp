@@ -38,8 +38,8 @@ class PinnedBuffer final : public device::HostBuffer {
 
 class Late final : public LateDevice, public Memories {
  public:
-  explicit Late(const Options& o) : memory_("late", o.memory_bytes) {
-    info_.name = "late";
+  explicit Late(const Options& o) : memory_(o.name, o.memory_bytes) {
+    info_.name = o.name;
     info_.description = "interpreter on threads that wait, for tests";
     info_.memory_bytes = o.memory_bytes;
     // Only plans within a limit ask.

@@ -13,6 +13,7 @@ struct Options {
   int longest_delay_us = 100;  // before a piece of work; 0: none
   size_t memory_bytes = size_t{4} << 30;
   double link_bytes_per_second = 0;  // that the cost model believes; 0: it knows of no link
+  const char* name = "late";         // a program may have several
 };
 
 enum class Operation : uint8_t { Allocation, Copy, Launch };

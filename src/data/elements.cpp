@@ -116,6 +116,7 @@ void copy_bytes(const Tensor& from, void* to) {
 
 Rows::Rows(std::vector<RowTensor> tensors, std::string_view what) : tensors_(std::move(tensors)) {
   if (tensors_.empty()) user_error(what, ": no tensors");
+  for (RowTensor& t : tensors_) t.tensor = on_host(t.tensor);  // rows are views, and copied by the host
   for (size_t i = 0; i < tensors_.size(); ++i) {
     const Tensor& t = tensors_[i].tensor;
     if (!is_string(t)) frontend::numbers_of(t, what);
@@ -130,7 +131,7 @@ Rows::Rows(std::vector<RowTensor> tensors, std::string_view what) : tensors_(std
 namespace {
 std::vector<RowTensor> row_tensors(const std::vector<Tensor>& tensors) {
   std::vector<RowTensor> all;
-  for (const Tensor& t : tensors) all.push_back({on_host(t)});
+  for (const Tensor& t : tensors) all.push_back({t});
   return all;
 }
 }  // namespace

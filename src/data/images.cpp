@@ -103,7 +103,7 @@ Tensor read_file(const std::string& path) {
 Tensor decode_jpeg(const Tensor& bytes, int64_t channels) {
   check_bytes(bytes, "decode_jpeg");
   if (channels != 0 && channels != 1 && channels != 3) user_error("decode_jpeg: channels is ", channels, ", it must be 0, 1 or 3");
-  const Tensor dense = bytes.contiguous();
+  const Tensor dense = on_host(bytes).contiguous();
   JpegErrors errors{};
   jpeg_decompress_struct info{};
   info.err = jpeg_std_error(&errors.manager);
@@ -128,7 +128,7 @@ Tensor decode_png(const Tensor& bytes, int64_t channels) {
   check_bytes(bytes, "decode_png");
   if (channels != 0 && channels != 1 && channels != 3 && channels != 4)
     user_error("decode_png: channels is ", channels, ", it must be 0, 1, 3 or 4");
-  const Tensor dense = bytes.contiguous();
+  const Tensor dense = on_host(bytes).contiguous();
   png_image image{};
   image.version = PNG_IMAGE_VERSION;
   const std::unique_ptr<png_image, void (*)(png_image*)> ends(&image, png_image_free);
@@ -147,7 +147,7 @@ Tensor decode_png(const Tensor& bytes, int64_t channels) {
 
 Tensor decode_image(const Tensor& bytes, int64_t channels) {
   check_bytes(bytes, "decode_image");
-  const Tensor dense = bytes.contiguous();
+  const Tensor dense = on_host(bytes).contiguous();
   const std::string_view head(static_cast<const char*>(dense.raw_data()), std::min<size_t>(bytes_of(dense), 8));
   if (head.starts_with("\xff\xd8")) return decode_jpeg(dense, channels);
   if (head.starts_with("\x89PNG")) return decode_png(dense, channels);
@@ -196,7 +196,7 @@ Tensor resize_image(const Tensor& image, int64_t height, int64_t width) {
     user_error("resize_image: ", image.type_str(), " is no image, which is uint8[h,w,c] or float32[h,w,c]");
   positive(height, "resize_image: the height");
   positive(width, "resize_image: the width");
-  const Tensor dense = image.contiguous();
+  const Tensor dense = on_host(image).contiguous();
   const Shape s = dense.shape();
   if (s[0] == 0 || s[1] == 0) user_error("resize_image: ", image.type_str(), " has no pixels");
   if (s[0] == height && s[1] == width) return dense;

@@ -109,11 +109,11 @@ class Padding {
     if (options_.values.empty()) {
       std::memset(t.bytes, 0, bytes);
     } else {
-      const Tensor value = options_.values.at(c).contiguous();
+      const Tensor value = on_host(options_.values.at(c)).contiguous();
       for (size_t at = 0; at < bytes; at += size) std::memcpy(t.bytes + at, value.raw_data(), size);
     }
     for (size_t e = 0; e < elements.size(); ++e) {
-      const Tensor dense = elements[e][c].contiguous();
+      const Tensor dense = on_host(elements[e][c]).contiguous();
       if (bytes_of(dense) == 0) continue;
       copy_corner(static_cast<const char*>(dense.raw_data()), dense.shape(), t.bytes + e * row_bytes, to, size);
     }

@@ -36,7 +36,7 @@ void Writer::put(const Element& element) {
       for (const std::string& s : strings_of(t)) put(s);
       continue;
     }
-    const Tensor dense = t.contiguous();
+    const Tensor dense = on_host(t).contiguous();
     const Shape shape = dense.shape();
     put(static_cast<int64_t>(dense.dtype()));
     put(static_cast<int64_t>(shape.rank()));

@@ -112,7 +112,7 @@ class Placer {
   double cost_on_host(const Placed& p) const {
     if (std::ranges::none_of(p.graph.nodes, [](const ir::Node& n) { return n.op->decompose != nullptr; })) return cost(p);
     Placed expanded = p;
-    expanded.graph = passes::run_pipeline(ops::table(), p.graph, {}, Precision::Float32);
+    expanded.graph = passes::run_pipeline(ops::table(), wanted_.graph, {}, wanted_.precision);
     expanded.of_nodes.assign(expanded.graph.nodes.size(), devices_.host);
     return cost(expanded);
   }

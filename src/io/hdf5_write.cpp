@@ -117,7 +117,7 @@ uint64_t Structure::header(const std::vector<std::pair<Message, std::string>>& m
 }
 
 Object Structure::dataset(const Tensor& tensor) {
-  const Tensor dense = tensor.contiguous();
+  const Tensor dense = tensor.to("cpu").contiguous();
   const Shape shape = dense.shape();
   const uint64_t bytes = byte_size(shape, dense.dtype());
   BinaryWriter space, layout;

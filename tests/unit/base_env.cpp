@@ -88,7 +88,9 @@ TEST(Env, DocumentIsTheTable) {
 
 TEST(Env, DefaultsAndFreshReads) {
   Scoped device("TANDEM_DEVICE", nullptr);
-  EXPECT_EQ(get("TANDEM_DEVICE"), "cpu");
+  EXPECT_EQ(get("TANDEM_DEVICE"), "");
+  Scoped placement("TANDEM_PLACEMENT", nullptr);
+  EXPECT_EQ(get("TANDEM_PLACEMENT"), "cost");
   setenv("TANDEM_DEVICE", "opencl:0", 1);
   EXPECT_EQ(get("TANDEM_DEVICE"), "opencl:0");
   setenv("TANDEM_DEVICE", "", 1);

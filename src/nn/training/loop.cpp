@@ -118,7 +118,8 @@ class Collected {
           o.bytes->reserve(byte_size(t.shape(), t.dtype()) / static_cast<size_t>(std::max<int64_t>(1, t.shape()[0])) *
                            static_cast<size_t>(*rows));
       }
-      const auto* data = static_cast<const std::byte*>(t.raw_data());
+      const Tensor here = t.to("cpu");
+      const auto* data = static_cast<const std::byte*>(here.raw_data());
       o.bytes->insert(o.bytes->end(), data, data + byte_size(t.shape(), t.dtype()));
       o.shape[0] += t.shape()[0];
     }
@@ -201,7 +202,7 @@ struct TrainingLoop::Impl {
       if (const std::optional<ClassTargets>& c = step->classes[i]) check_target(batches, parts.inputs + i, i, *c);
   }
   void check_target(const Batches& batches, size_t component, size_t output, const ClassTargets& expected) const {
-    const Tensor& target = *batches.batch()[component];
+    const Tensor target = batches.batch()[component]->to("cpu");
     const Shape shape = target.shape();
     const int64_t rows = shape[0];
     const bool is_dense = frontend::concrete_ref(target)->layout.is_dense();
