@@ -59,12 +59,41 @@ class ThreadNumbers {
 
 thread_local std::array<bool, 16> open_kinds{};
 
+// A stream waits from when it had nothing else left to do, which who was told to wait does not always know. What is left of it is nothing
+// when the event had happened before.
+void settle_waits(Recording& r) {
+  constexpr Time kLeastWait = 2000;  // to see that an event has happened takes some of it
+  std::vector<std::vector<size_t>> by_track(r.tracks.size());
+  for (size_t i = 0; i < r.records.size(); ++i)
+    if (is_work(r.records[i].kind) || r.records[i].kind == Kind::StreamWait) by_track[r.records[i].track].push_back(i);
+  for (std::vector<size_t>& track : by_track) {
+    std::ranges::stable_sort(track, {}, [&](size_t i) { return r.records[i].end; });
+    Time before = 0;
+    for (const size_t i : track) {
+      Record& record = r.records[i];
+      if (record.kind == Kind::StreamWait) record.begin = std::min(record.end, std::max(record.begin, before));
+      before = std::max(before, record.end);
+    }
+  }
+  std::erase_if(r.records, [](const Record& x) { return x.kind == Kind::StreamWait && x.end - x.begin < kLeastWait; });
+}
+
 }  // namespace
 
 const char* name(Kind k) {
   static constexpr const char* kNames[] = {"launch",   "copy",     "upload",  "download", "fill",       "stream waits", "host waits",
                                            "pipeline", "callback", "compile", "run",      "annotation", "step"};
   return kNames[static_cast<size_t>(k)];
+}
+
+std::string label_of(const Record& r, const Task& t) {
+  const bool has_name = r.task != kNoTask;
+  switch (r.kind) {
+    case Kind::Step: return cat("step ", r.mark);
+    case Kind::HostWait: return cat("waits for ", t.label);
+    case Kind::StreamWait: return has_name ? cat("waits before ", t.label) : "waits for an event";
+    default: return has_name ? t.label : name(r.kind);
+  }
 }
 
 const DeviceNote* Recording::device(const std::string& name) const {
@@ -114,6 +143,7 @@ Recording Recorder::stop() {
     tasks_.clear();
     done.tracks = tracks_;
   }
+  settle_waits(done);
   std::ranges::stable_sort(done.records, {}, &Record::begin);
   std::ranges::stable_sort(done.samples, {}, &Sample::at);
   for (const Record& r : done.records) done.end = std::max(done.end, r.end);  // what was on its way
@@ -226,8 +256,6 @@ Piece Piece::make(uint16_t track, Kind kind, uint64_t bytes) {
 }
 
 void Piece::done(Time begin, Time end) const {
-  constexpr Time kLeastWait = 2000;  // an event that had happened: it took no longer than to see that
-  if (record_.kind == Kind::StreamWait && end - begin < kLeastWait) return;
   Record r = record_;
   r.begin = begin;
   r.end = std::max(begin, end);
