@@ -96,6 +96,7 @@ Bound::Bound(Planned planned, std::vector<int32_t> donations, const Devices& dev
     Memory& memory = *devices.memories[static_cast<size_t>(c.device)];
     constants_.push_back(memory.allocate_fixed(c.literal.bytes->size()));
     constant_pointers_.push_back(constants_.back()->data());
+    const profile::Doing doing("a constant of a plan");
     memory.device().stream(device::StreamKind::Compute).upload(constants_.back()->data(), c.literal.bytes->data(), c.literal.bytes->size());
   }
   is_asynchronous_ = !devices.at(0).info().host_memory && devices.at(0).info().executes;

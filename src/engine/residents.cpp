@@ -2,6 +2,8 @@
 
 #include <tandem/error.hpp>
 
+#include "profile/recorder.hpp"
+
 namespace tandem::engine {
 
 ResidentBuffer::ResidentBuffer(Residents& residents, device::BufferRef memory)
@@ -21,6 +23,7 @@ Residents::Moves Residents::moves() const {
 }
 
 void Residents::move_to_host(ResidentBuffer& b) {
+  const profile::Doing doing("a tensor goes to the host, to make room");
   device::BufferRef there = device_.allocate_pinned(b.bytes());
   device_.stream(device::StreamKind::Compute).download(there->data(), b.data(), b.bytes());
   b.lie_at(host_, there->data());
@@ -58,6 +61,7 @@ void Residents::to_host(ResidentBuffer& b) {
 
 void Residents::to_device(ResidentBuffer& b, device::BufferRef memory) {
   std::lock_guard lock(mutex_);
+  const profile::Doing doing("a tensor comes back to the device");
   device::Stream& stream = device_.stream(device::StreamKind::Compute);
   stream.upload(memory->data(), b.data(), b.bytes());
   // Pinned memory is read when the stream comes to it; it is kept until then.

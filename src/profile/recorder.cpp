@@ -159,7 +159,12 @@ uint16_t Recorder::track(std::string_view device, std::string_view name) {
   return static_cast<uint16_t>(tracks_.size() - 1);
 }
 
-uint16_t Recorder::thread_track(std::string_view device) { return track(device, cat("thread ", ThreadNumbers::mine() + 1)); }
+uint16_t Recorder::thread_track(std::string_view device) {
+  static thread_local std::vector<std::pair<std::string, uint16_t>> mine;  // by device
+  for (const auto& [name, track] : mine)
+    if (name == device) return track;
+  return mine.emplace_back(device, track(device, cat("thread ", ThreadNumbers::mine() + 1))).second;
+}
 
 uint32_t Recorder::task(std::string_view label, std::string_view kernel, Location where, double flops, double bytes) {
   const size_t h = hash_of(label, kernel, where, flops, bytes);
@@ -238,6 +243,14 @@ void Recorder::leave(Reporter& reporter) {
 }
 
 // ---- pieces and spans ----
+
+void Doing::set(std::string_view label, const void* bytes, size_t count) {
+  Recorder& r = Recorder::get();
+  current_ = {.generation = r.generation(), .task = r.task(label)};
+  if (!bytes) return;
+  current_.source = Source::Input;
+  current_.mark = mark_of(bytes, count);
+}
 
 Piece Piece::make(uint16_t track, Kind kind, uint64_t bytes) {
   Piece p;
