@@ -19,6 +19,7 @@ set(TANDEM_LAYERS
   "data        frontend"
   "train       data"
   "nn          train io"
+  "forecast    nn"
 )
 
 # The layer that each public header include/tandem/<name>.hpp belongs to; one that is not named here belongs to frontend, and

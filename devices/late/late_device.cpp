@@ -159,7 +159,7 @@ class Late final : public LateDevice, public Memories {
   }
 
   device::DeviceInfo info_;
-  device::Account memory_, pinned_{"late, pinned"};
+  device::Account memory_, pinned_{"late, pinned", 0, &device::host_account()};
   mutable std::mutex mutex_;
   std::array<Counter, kOperations> counters_;
   std::multimap<size_t, void*> free_;

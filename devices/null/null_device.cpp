@@ -92,11 +92,12 @@ class NullStream final : public device::Stream {
 
 class NullDevice final : public device::Device {
  public:
-  explicit NullDevice(const Model& model) : memory_("null", model.memory_bytes) {
-    info_.name = "null";
+  explicit NullDevice(const Model& model) : memory_(model.name, model.memory_bytes) {
+    info_.name = model.name;
     info_.description =
         cat("keeps time only: ", model.rates.flops_per_second / 1e12, " TFLOP/s, ", model.rates.bytes_per_second / 1e9, " GB/s");
     info_.memory_bytes = model.memory_bytes;
+    info_.host_memory = model.host_memory;
     info_.executes = false;
     info_.rates = model.rates;
     for (auto& stream : streams_) stream = std::make_unique<NullStream>(info_.rates);
@@ -122,10 +123,22 @@ class NullDevice final : public device::Device {
 
 }  // namespace
 
+Model model_of(const device::Card& card) {
+  return {.name = std::string(card.name), .memory_bytes = device::usable_bytes(card), .rates = device::rates_of(card)};
+}
+
+Model host_model() { return {.name = "host", .host_memory = true, .memory_bytes = 0, .rates = device::kHostBesideACard}; }
+
 std::unique_ptr<device::Device> make_device(const Model& model) { return std::make_unique<NullDevice>(model); }
 
 std::vector<device::Candidate> enumerate() {
-  return {{"null", [] { return make_device(Model{}); }}};
+  std::vector<device::Candidate> all{{"null", [] { return make_device(Model{}); }}};
+  all.push_back({.name = "null:host", .make = [] { return make_device(host_model()); }, .is_listed = false});
+  for (const device::Card& card : device::cards()) {
+    const std::string name = cat("null:", card.name);
+    all.push_back({.name = name, .make = [&card] { return make_device(model_of(card)); }, .is_listed = false});
+  }
+  return all;
 }
 
 }  // namespace tandem::null

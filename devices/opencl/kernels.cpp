@@ -1,4 +1,6 @@
 // The policy of OpenCL devices, best first. Adding a kernel is a file under kernels/ and a line here.
+#include <algorithm>
+
 #include "opencl_program.hpp"
 #include "times.hpp"
 
@@ -8,10 +10,20 @@ std::span<const KernelEntry> kernel_list() {
   static constexpr KernelEntry kList[] = {
       // clang-format off: one line each
       {"gemm", make_gemm},
+      {"conv", make_conv},
+      {"check", make_check},
+      {"put", make_put},
+      {"order", make_order},
       {"generated", make_generated},
       // clang-format on
   };
   return kList;
+}
+
+bool has_kernel(std::string_view op) {
+  static constexpr std::string_view kOps[] = {"check_range", "check_classes", "scatter", "put_along_axis",
+                                              "sort",        "argsort",       "top_k",   "searchsorted"};
+  return std::ranges::find(kOps, op) != std::end(kOps);
 }
 
 void Launch::set(size_t bytes, const void* value) {

@@ -17,6 +17,7 @@ void CL_CALLBACK free_staged(cl_event, cl_int, void* staged) { delete[] static_c
 
 // ---- events ----
 
+OpenClEvent::OpenClEvent(Core& core) : core_(core), context_(core.context) {}
 OpenClEvent::~OpenClEvent() {
   if (event_) functions().ReleaseEvent(event_);
 }
@@ -37,6 +38,7 @@ void OpenClEvent::synchronize() {
   const cl_int status = functions().WaitForEvents(1, &e);
   functions().ReleaseEvent(e);
   check(status, "work before an event");
+  core_.failures->check(Failures::Who::Copies);
 }
 bool OpenClEvent::has_happened() const {
   cl_event e = retained();
@@ -49,9 +51,10 @@ bool OpenClEvent::has_happened() const {
 
 // ---- streams ----
 
-OpenClStream::OpenClStream(Core& core, device::StreamKind kind, std::unique_ptr<PacedCopies> copies)
+OpenClStream::OpenClStream(Core& core, device::StreamKind kind, std::unique_ptr<Pace> pace)
     : core_(core),
-      copies_(std::move(copies)),
+      kind_(kind),
+      pace_(std::move(pace)),
       track_(profile::Recorder::get().track(core.name, device::name(kind))),
       name_(cat(core.name, " ", device::name(kind))) {
   make_queue(false);
@@ -60,7 +63,7 @@ OpenClStream::OpenClStream(Core& core, device::StreamKind kind, std::unique_ptr<
 OpenClStream::~OpenClStream() {
   profile::Recorder::get().leave(*this);
   functions().Finish(queue_);
-  copies_.reset();
+  pace_.reset();
   times_.reset();
   functions().ReleaseCommandQueue(queue_);
 }
@@ -97,10 +100,28 @@ void OpenClStream::launch(const std::shared_ptr<const device::Program>& program,
   follow_profile();
   const profile::Piece launched = piece(profile::Kind::Launch);
   Commands commands;
-  const Capture capture(launched ? &commands : nullptr);
+  cl_event begin = pace_ && pace_->slows_launches() ? marker() : nullptr;
+  const Capture capture(launched && !begin ? &commands : nullptr);  // one that is paced is done when its time has passed
   static_cast<const OpenClProgram&>(*program).enqueue(core_, queue_, args);
   given(launched, commands);
+  if (begin) {
+    cl_event done = marker();
+    pace_->add_launch(launched, begin, done, held());
+  }
   functions().Flush(queue_);
+}
+
+// What is given to the queue later waits for the event, which is the caller's to set.
+cl_event OpenClStream::held() {
+  cl_int status = CL_SUCCESS;
+  cl_event after = functions().CreateUserEvent(core_.context, &status);
+  check(status, "making an event");
+  functions().RetainEvent(after);
+  status = functions().EnqueueBarrierWithWaitList(queue_, 1, &after, nullptr);
+  functions().ReleaseEvent(after);
+  check(status, "waiting for what is paced");
+  functions().Flush(queue_);
+  return after;
 }
 
 cl_event OpenClStream::marker() {
@@ -114,17 +135,10 @@ cl_event OpenClStream::marker() {
 void OpenClStream::add_paced(cl_mem memory, profile::Kind kind, size_t bytes, std::function<void()> copy) {
   follow_profile();
   const profile::Piece copied = piece(kind, bytes);
-  cl_int status = CL_SUCCESS;
   cl_event before = marker();
-  cl_event after = functions().CreateUserEvent(core_.context, &status);
-  check(status, "making an event");
-  functions().RetainEvent(after);
-  status = functions().EnqueueBarrierWithWaitList(queue_, 1, &after, nullptr);
-  functions().ReleaseEvent(after);
-  check(status, "waiting for a copy");
-  functions().Flush(queue_);
+  cl_event after = held();
   functions().RetainMemObject(memory);  // it may be given back meanwhile
-  copies_->add(copied, before, after, bytes, [copy = std::move(copy), memory] {
+  pace_->add(copied, before, after, bytes, [copy = std::move(copy), memory] {
     copy();
     functions().ReleaseMemObject(memory);
   });
@@ -142,7 +156,7 @@ void OpenClStream::upload(void* to, const void* host, size_t bytes) {
   cl_event done = nullptr;
   {
     std::lock_guard lock(mutex_);
-    if (copies_) {
+    if (pace_) {
       add_paced(place.memory, profile::Kind::Upload, bytes, [=] { std::memcpy(place.host, host, bytes); });
       if (waits) done = marker();
     } else {
@@ -165,7 +179,7 @@ void OpenClStream::upload(void* to, const void* host, size_t bytes) {
 void OpenClStream::upload_staged(void* to, std::unique_ptr<char[]> staged, size_t bytes) {
   const Place place = core_.memory->at(to);
   std::lock_guard lock(mutex_);
-  if (copies_) {
+  if (pace_) {
     const std::shared_ptr<char[]> shared(std::move(staged));
     return add_paced(place.memory, profile::Kind::Upload, bytes, [=] { std::memcpy(place.host, shared.get(), bytes); });
   }
@@ -201,7 +215,7 @@ void OpenClStream::download(void* host, const void* from, size_t bytes) {
   if (bytes == 0) return;
   const Place place = core_.memory->at(from);
   std::lock_guard lock(mutex_);
-  if (copies_) return add_paced(place.memory, profile::Kind::Download, bytes, [=] { std::memcpy(host, place.host, bytes); });
+  if (pace_) return add_paced(place.memory, profile::Kind::Download, bytes, [=] { std::memcpy(host, place.host, bytes); });
   follow_profile();
   const profile::Piece downloaded = piece(profile::Kind::Download, bytes);
   Commands commands;
@@ -272,6 +286,7 @@ void OpenClStream::wait(device::Event& event) {
 // Not under the lock: others may add to the queue meanwhile.
 void OpenClStream::synchronize() {
   const profile::Span waiting(profile::Kind::HostWait, name_);
+  const int64_t given = kind_ == device::StreamKind::Compute ? core_.failures->last() : 0;
   cl_command_queue queue = nullptr;
   {
     std::lock_guard lock(mutex_);
@@ -281,9 +296,11 @@ void OpenClStream::synchronize() {
   const cl_int status = functions().Finish(queue);
   functions().ReleaseCommandQueue(queue);
   check(status, "waiting for a stream");
-  if (!waiting.is_recorded()) return;
-  std::lock_guard lock(mutex_);
-  if (times_) times_->tell();
+  if (waiting.is_recorded()) {
+    std::lock_guard lock(mutex_);
+    if (times_) times_->tell();
+  }
+  core_.failures->check(kind_ == device::StreamKind::Compute ? Failures::Who::Computes : Failures::Who::Copies, given);
 }
 
 }  // namespace tandem::opencl

@@ -17,7 +17,7 @@ struct Core;
 
 class OpenClEvent final : public device::Event {
  public:
-  explicit OpenClEvent(cl_context context) : context_(context) {}
+  explicit OpenClEvent(Core& core);
   ~OpenClEvent() override;
   void synchronize() override;
   bool has_happened() const override;
@@ -26,6 +26,7 @@ class OpenClEvent final : public device::Event {
   cl_event retained() const;  // the caller's; null when it was never recorded
 
  private:
+  Core& core_;
   const cl_context context_;
   mutable std::mutex mutex_;
   cl_event event_ = nullptr;
@@ -33,7 +34,7 @@ class OpenClEvent final : public device::Event {
 
 class OpenClStream final : public device::Stream, public profile::Reporter {
  public:
-  OpenClStream(Core& core, device::StreamKind kind, std::unique_ptr<PacedCopies> copies);  // `copies`: of an emulated device
+  OpenClStream(Core& core, device::StreamKind kind, std::unique_ptr<Pace> pace);  // `pace`: of an emulated device
   ~OpenClStream() override;
   void launch(const std::shared_ptr<const device::Program>& program, const device::LaunchArgs& args) override;
   void copy(void* to, const void* from, size_t bytes) override;
@@ -58,11 +59,13 @@ class OpenClStream final : public device::Stream, public profile::Reporter {
   void upload_staged(void* to, std::unique_ptr<char[]> staged, size_t bytes);
   void add_paced(cl_mem memory, profile::Kind kind, size_t bytes, std::function<void()> copy);
   cl_event marker();
+  cl_event held();
 
   Core& core_;
+  const device::StreamKind kind_;
   std::mutex mutex_;
   cl_command_queue queue_ = nullptr;
-  std::unique_ptr<PacedCopies> copies_;
+  std::unique_ptr<Pace> pace_;
   const uint16_t track_;  // in profiles
   const std::string name_;
   std::optional<Times> times_;

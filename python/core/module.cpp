@@ -25,5 +25,6 @@ NB_MODULE(_core, m) {
   add_graphs(m);
   add_strings(m);
   add_loop(m);
+  add_devices_config(m);
   add_profile(m);
 }

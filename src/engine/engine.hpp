@@ -47,6 +47,7 @@ class Bound;
 struct Devices {
   std::vector<Memory*> memories;
   Memory* pinned = nullptr;  // host memory that copies of device 0 reach
+  int64_t plan_effort = -1;  // steps of search for a plan within a limit; below 0: what TANDEM_PLAN_EFFORT says
   size_t count() const { return memories.size(); }
   device::Device& at(size_t i) const { return memories[i]->device(); }
   int32_t number_of(const device::Buffer& buffer) const;  // UserError when it is on none of them
@@ -59,7 +60,11 @@ struct Devices {
 struct Planned {
   plan::Plan plan;
   std::vector<std::shared_ptr<const device::Program>> programs;
-  std::vector<int32_t> homes;  // one an input: the device it belongs to. Where the plan has another one, it waits on the host for good
+  std::vector<int32_t> homes;   // one an input: the device it belongs to. Where the plan has another one, it waits on the host for good
+  size_t pinned_bytes = 0;      // of the host's memory that copies reach: what waits there, and the plan's own
+  size_t state_bytes = 0;       // of inputs that wait there
+  int64_t updates_on_host = 0;  // nodes that are computed there because of it
+  std::vector<double> seconds;  // one a kernel, by the cost model; where a device has a limit or only keeps time
 };
 Planned planned(plan::Request request, const Devices& devices);
 
@@ -113,6 +118,7 @@ class Executable {
   std::shared_ptr<Bound> bind(TensorRefs inputs);
   const ir::Graph& graph() const { return graph_; }  // after passes
   size_t plan_count() const;
+  std::string budget_summary() const;  // of the plan that was used last (plan::summary); empty when it needs nothing special
   void drop_plans();
 
  private:

@@ -6,7 +6,7 @@
 #include "base/log.hpp"
 #include "base/thread_kept.hpp"
 #include "engine/engine.hpp"
-#include "engine/residency.hpp"
+#include "engine/within_budget.hpp"
 #include "profile/recorder.hpp"
 
 namespace tandem::engine {
@@ -262,64 +262,39 @@ plan::KernelFacts facts_of(const codegen::Kernel& kernel, const device::Program&
 
 }  // namespace
 
-namespace {
-
-// Kernels first, since where things lie depends on what they need.
-Planned planned_once(const plan::Request& request, const Devices& devices, std::span<const plan::DeviceFacts> device_facts) {
-  plan::Tables tables;
-  plan::Units units = plan::lower(request, tables);
-  const bool is_limited = std::ranges::any_of(device_facts, [](const plan::DeviceFacts& f) { return f.limit_bytes > 0; });
-  Planned made;
-  std::vector<plan::KernelFacts> facts;
-  for (const plan::Tables::Entry& e : tables.kernels) {
-    device::Device& device = devices.at(static_cast<size_t>(e.device));
-    made.programs.push_back(device.load(e.kernel));
-    facts.push_back(facts_of(e.kernel, *made.programs.back()));
-    if (is_limited) facts.back().seconds = device.seconds(e.kernel);
-  }
-  made.plan = plan::make_plan(std::move(units), std::move(tables), facts, device_facts);
-  return made;
-}
-
-}  // namespace
-
 Planned planned(plan::Request request, const Devices& devices) {
   std::vector<plan::DeviceFacts> device_facts;
   for (size_t d = 0; d < devices.count(); ++d) {
     const device::DeviceInfo& info = devices.at(d).info();
     request.host_memory.push_back(info.host_memory);
-    device_facts.push_back({.host_memory = info.host_memory,
-                            .gap_bytes = info.gap_bytes,
-                            .limit_bytes = info.host_memory ? 0 : devices.at(d).memory().limit(),
-                            .link_bytes_per_second = info.rates.link_bytes_per_second,
-                            .launch_seconds = info.rates.launch_seconds});
+    plan::DeviceFacts facts{.host_memory = info.host_memory, .gap_bytes = info.gap_bytes, .launch_seconds = info.rates.launch_seconds};
+    if (!info.host_memory) facts.limit_bytes = devices.at(d).memory().limit();
+    if (info.host_memory && devices.pinned) facts.limit_bytes = devices.pinned->device().pinned_memory().limit();
+    if (!info.host_memory) facts.link_bytes_per_second = link_rate(devices.at(d));
+    device_facts.push_back(facts);
   }
-  if (devices.count() > 1) {
-    const ir::Graph& graph = request.graph;
-    request.device_of = [&](const ir::Node& n) { return can(devices.at(0), graph, n) ? 0 : 1; };
-  }
-  const std::vector<int32_t> homes = request.input_devices;
-  Planned made = planned_once(request, devices, device_facts);
-  std::optional<Residency> residency;
-  size_t least = SIZE_MAX;
-  while (true) {
-    const auto over = std::ranges::find(made.plan.budgets, false, &plan::BudgetReport::fits);
-    if (over == made.plan.budgets.end()) break;
-    // State that waits on the host is brought for its use and goes back.
-    if (!residency) {
-      residency.emplace(request.graph, homes, request.donations, request.bindings);
-      if (request.output_devices.empty()) request.output_devices.assign(request.graph.outputs.size(), 0);
+  const bool is_timed = !devices.at(0).info().executes ||
+                        std::ranges::any_of(device_facts, [](const plan::DeviceFacts& f) { return f.limit_bytes > 0; });
+  Planner planner;
+  // Kernels first, since where things lie depends on what they need.
+  planner.plan = [&](const plan::Request& r, std::span<const plan::DeviceFacts> facts, const plan::PlanOptions& options) {
+    plan::Tables tables;
+    plan::Units units = plan::lower(r, tables);
+    Planned made;
+    std::vector<plan::KernelFacts> kernels;
+    for (const plan::Tables::Entry& e : tables.kernels) {
+      device::Device& device = devices.at(static_cast<size_t>(e.device));
+      made.programs.push_back(device.load(e.kernel));
+      kernels.push_back(facts_of(e.kernel, *made.programs.back()));
+      if (is_timed) made.seconds.push_back(kernels.back().seconds = predicted_seconds(device, e.kernel));
     }
-    least = std::min(least, over->least_bytes);
-    const auto host = static_cast<int32_t>(std::ranges::find(request.host_memory, true) - request.host_memory.begin());
-    if (!residency->send(over->device, host, over->least_bytes - over->limit_bytes, request)) {
-      plan::BudgetReport report = *over;
-      report.least_bytes = least;
-      refuse(report, devices.at(static_cast<size_t>(over->device)).info().name, request.graph.name, residency->sent_bytes());
-    }
-    made = planned_once(request, devices, device_facts);
-  }
-  made.homes = homes;
+    made.plan = plan::make_plan(std::move(units), std::move(tables), kernels, facts, options);
+    return made;
+  };
+  planner.device_of = [&](const ir::Graph& g, const ir::Node& n) { return devices.count() < 2 || can(devices.at(0), g, n) ? 0 : 1; };
+  if (devices.count() > 1) request.device_of = [&](const ir::Node& n) { return planner.device_of(request.graph, n); };
+  Planned made = planned_within(request, devices, std::move(device_facts), planner);
+  made.homes = request.input_devices;
   return made;
 }
 
@@ -343,6 +318,16 @@ std::shared_ptr<Bound> Executable::make(const Wanted& wanted) const {
 size_t Executable::plan_count() const {
   std::lock_guard lock(mutex_);
   return bound_.size();
+}
+
+std::string Executable::budget_summary() const {
+  std::lock_guard lock(mutex_);
+  const auto* last = bound_.newest();
+  std::string text;
+  if (last)
+    for (const plan::BudgetReport& r : (*last)->plan().budgets)
+      text += cat(text.empty() ? "" : "\n", plan::summary(r, devices_.at(static_cast<size_t>(r.device)).info().name));
+  return text;
 }
 
 void Executable::drop_plans() {

@@ -12,6 +12,7 @@
 #include "frontend/memory.hpp"
 #include "frontend/tape_impl.hpp"
 #include "frontend/tensor_impl.hpp"
+#include "frontend/traced_step.hpp"
 #include "frontend/tracer.hpp"
 #include "frontend/variable_impl.hpp"
 #include "ir/print.hpp"
@@ -149,6 +150,21 @@ class FunctionImpl {
     return specs;
   }
 
+  static const std::shared_ptr<FunctionImpl>& of(const FlatCallable& function) { return function.impl_; }
+  TracedStep traced_step(const std::vector<Spec>& arguments) {
+    std::vector<ir::TensorType> types;
+    for (const Spec& s : arguments) types.push_back(type_of(s));
+    std::lock_guard tracing(tracing_);
+    Trace t{Signature(std::move(types))};
+    TracedStep step;
+    step.donations = capture(t);
+    step.graph = *t.graph;
+    step.argument_count = t.signature.types().size();
+    step.precision = options_.precision;
+    for (const Tracer::External& e : t.externals) step.externals.push_back({e.variable, e.written});
+    return step;
+  }
+
   size_t trace_count() const { return count_; }
   // The one that was used last; null when there is none.
   std::shared_ptr<Trace> last() const {
@@ -218,9 +234,18 @@ class FunctionImpl {
 
   std::shared_ptr<Trace> trace(Signature signature) {
     const profile::Span compiling(profile::Kind::Compile, options_.name);
-    Tracer tracer(options_.name, options_.precision);
-    std::vector<Tensor> outputs = traced_body(tracer, signature.types());
     auto t = std::make_shared<Trace>(Trace{std::move(signature)});
+    const std::vector<int32_t> donations = capture(*t);
+    t->executable = active_engine().compile(*t->graph, donations, options_.precision);
+    ++count_;
+    return t;
+  }
+
+  // All of a trace but the executable; the donations.
+  std::vector<int32_t> capture(Trace& trace) {
+    Trace* const t = &trace;
+    Tracer tracer(options_.name, options_.precision);
+    std::vector<Tensor> outputs = traced_body(tracer, t->signature.types());
     t->result_count = outputs.size();
     for (const Tensor& result : outputs) tracer.value_of(result);  // a tensor from outside may be a result: then it is an external too
     t->externals = tracer.externals();
@@ -245,10 +270,8 @@ class FunctionImpl {
     }
     std::ranges::sort(t->locked, {}, [&](size_t i) { return t->externals[i].variable.impl()->id; });
     t->graph = std::make_shared<const ir::Graph>(tracer.finish(outputs));
-    t->executable = active_engine().compile(*t->graph, donations, options_.precision);
     for (Tracer::External& e : t->externals) e.current = Tensor();
-    ++count_;
-    return t;
+    return donations;
   }
 
   // --- running -------------------------------------------------------------------------------------------------------------------
@@ -365,6 +388,12 @@ class FunctionImpl {
   std::atomic<size_t> count_{0};
 };
 
+TracedStep traced_step(const FlatCallable& function, const std::vector<Spec>& arguments) {
+  const std::shared_ptr<FunctionImpl>& impl = FunctionImpl::of(function);
+  if (!impl) user_error("this function holds nothing\n  hint: it was made by its default constructor");
+  return impl->traced_step(arguments);
+}
+
 }  // namespace frontend
 
 using namespace frontend;
@@ -404,6 +433,11 @@ std::vector<Spec> FlatCallable::result_specs(const std::vector<Spec>& arguments)
 std::string FlatCallable::graph_str() const {
   const auto last = impl_of(impl_).last();
   return last ? ir::print(*last->graph) : "";
+}
+
+std::string FlatCallable::budget_summary() const {
+  const auto last = impl_of(impl_).last();
+  return last && last->executable ? last->executable->budget_summary() : "";
 }
 
 std::vector<Variable> FlatCallable::variables() const {
