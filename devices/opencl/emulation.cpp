@@ -89,9 +89,9 @@ void Pace::add(const profile::Piece& piece, cl_event before, cl_event after, siz
   jobs_.push_back({piece, nullptr, before, after, bytes, std::move(copy)});
   changed_.notify_all();
 }
-void Pace::add_launch(cl_event begin, cl_event before, cl_event after) {
+void Pace::add_launch(const profile::Piece& piece, cl_event begin, cl_event before, cl_event after) {
   std::lock_guard lock(mutex_);
-  jobs_.push_back({{}, begin, before, after, 0, {}});
+  jobs_.push_back({piece, begin, before, after, 0, {}});
   changed_.notify_all();
 }
 

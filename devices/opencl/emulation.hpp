@@ -30,7 +30,7 @@ class Pace {
   ~Pace();
   bool slows_launches() const { return speed_ < 1; }
   // `after`, a user event, is set when as much time has passed since `begin` as the device needs for what the core did until `before`.
-  void add_launch(cl_event begin, cl_event before, cl_event after);
+  void add_launch(const profile::Piece& piece, cl_event begin, cl_event before, cl_event after);
   // `copy` runs once `before` has happened; then `after`, a user event, is set. Releases `before`, and `after` for the thread.
   // `piece`: is told when it was done.
   void add(const profile::Piece& piece, cl_event before, cl_event after, size_t bytes, std::function<void()> copy);

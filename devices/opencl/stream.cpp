@@ -100,13 +100,13 @@ void OpenClStream::launch(const std::shared_ptr<const device::Program>& program,
   follow_profile();
   const profile::Piece launched = piece(profile::Kind::Launch);
   Commands commands;
-  const Capture capture(launched ? &commands : nullptr);
   cl_event begin = pace_ && pace_->slows_launches() ? marker() : nullptr;
+  const Capture capture(launched && !begin ? &commands : nullptr);  // one that is paced is done when its time has passed
   static_cast<const OpenClProgram&>(*program).enqueue(core_, queue_, args);
   given(launched, commands);
   if (begin) {
     cl_event done = marker();
-    pace_->add_launch(begin, done, held());
+    pace_->add_launch(launched, begin, done, held());
   }
   functions().Flush(queue_);
 }

@@ -72,11 +72,10 @@ void Times::tell() {
 
 void Times::tell(const Pending& p) {
   const profile::Time end = host_time(p.commands.last ? p.commands.last : p.commands.first, CL_PROFILING_COMMAND_END);
-  // A barrier takes no time itself: what it takes is from when the queue had nothing else left to do.
+  // A barrier takes no time itself: what was waited began no earlier than here, and no earlier than what was before it ended.
   const bool waits = p.piece.kind() == profile::Kind::StreamWait;
-  const profile::Time begin = waits ? std::max(last_end_, p.piece.when_given()) : host_time(p.commands.first, CL_PROFILING_COMMAND_START);
+  const profile::Time begin = waits ? p.piece.when_given() : host_time(p.commands.first, CL_PROFILING_COMMAND_START);
   p.piece.done(std::min(begin, end), end);
-  last_end_ = std::max(last_end_, end);
 }
 
 }  // namespace tandem::opencl

@@ -47,7 +47,6 @@ class Times {
   void tell(const Pending& p);
   profile::Time host_time(cl_event event, cl_profiling_info what) const;
   profile::Time offset_ = 0;  // from the device's clock to the host's
-  profile::Time last_end_ = 0;
   std::deque<Pending> pending_;
 };
 

@@ -117,6 +117,7 @@ Bound::Bound(Planned planned, std::vector<int32_t> donations, const Devices& dev
     Memory& memory = *devices.memories[static_cast<size_t>(c.device)];
     constants_.push_back(memory.allocate_fixed(c.literal.bytes->size()));
     constant_pointers_.push_back(constants_.back()->data());
+    const profile::Doing doing("a constant of a plan");
     memory.device().stream(device::StreamKind::Compute).upload(constants_.back()->data(), c.literal.bytes->data(), c.literal.bytes->size());
   }
   for (const int32_t d : plan_.output_devices) is_asynchronous_ |= !devices.has_host_memory(d) && devices.at(d).info().executes;

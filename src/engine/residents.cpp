@@ -5,6 +5,8 @@
 
 #include <tandem/error.hpp>
 
+#include "profile/recorder.hpp"
+
 namespace tandem::engine {
 
 ResidentBuffer::ResidentBuffer(Residents& residents, device::BufferRef memory)
@@ -34,6 +36,7 @@ class Residents::MovesToHost {
   MovesToHost& operator=(const MovesToHost&) = delete;
 
   void add(ResidentBuffer& b) {
+    const profile::Doing doing("a tensor goes to the host, to make room");
     device::BufferRef there = all_.device_.allocate_pinned(b.bytes());
     moves_.reserve(moves_.size() + 1);
     all_.device_.stream(device::StreamKind::Compute).download(there->data(), b.data(), b.bytes());
@@ -89,6 +92,7 @@ void Residents::to_host(ResidentBuffer& b) {
 
 void Residents::to_device(ResidentBuffer& b, device::BufferRef memory) {
   std::lock_guard lock(mutex_);
+  const profile::Doing doing("a tensor comes back to the device");
   device_.stream(device::StreamKind::Compute).upload(memory->data(), b.data(), b.bytes());
   // Pinned memory is read when the stream comes to it; it is kept until then.
   device_.finish();

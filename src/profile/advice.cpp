@@ -101,30 +101,36 @@ class Checker {
     return c;
   }
 
-  // Time in which a stream had nothing to do and nothing that was recorded says why: nobody had given it work yet. And what launches cost
-  // that are no longer than their overhead.
+  // Time in which a stream had nothing to do since nobody had given it work yet, although nothing that was recorded held up who gives it;
+  // and what launches cost that are no longer than their overhead.
   Check launch_bound() {
+    constexpr Time kMostOverhead = 20'000;  // between two launches that were both there
     Check c{.name = "launches are large enough for the device",
             .measured = "no device has streams",
             .threshold = cat(share(limits_.launch_bound), " of the time")};
     double most = -1;
-    const Intervals explained = s_.times([&](const Record& r) {
-      return r.kind == Kind::StreamWait || r.kind == Kind::Pipeline || r.kind == Kind::Callback || r.kind == Kind::Compile ||
-             launched_by_host(r);
+    const Intervals held_up = s_.times([&](const Record& r) {
+      return r.kind == Kind::Pipeline || r.kind == Kind::Callback || r.kind == Kind::Compile || launched_by_host(r);
     });
     for (const Track& track : compute_streams()) {
       const DeviceNote* note_of = s_.recording().device(track.device);
       const double overhead = note_of ? note_of->launch_seconds : 0;
+      const Intervals waits = s_.times([&](const Record& r) { return r.kind == Kind::StreamWait && s_.track(r) == track; });
       double launch_seconds = 0, short_seconds = 0;
       int64_t count = 0;
+      Time before = 0;
+      Intervals gaps;
       for (const Record& r : s_.recording().records) {
-        if (r.kind != Kind::Launch || !(s_.track(r) == track) || !s_.steady().overlaps(r.begin, r.end)) continue;
+        if (!is_work(r.kind) || !(s_.track(r) == track)) continue;
+        if (before != 0) gaps.add(before, r.given > before ? r.begin : std::min(r.begin, before + kMostOverhead));
+        before = std::max(before, r.end);
+        if (r.kind != Kind::Launch || !s_.steady().overlaps(r.begin, r.end)) continue;
         ++count;
         launch_seconds += r.seconds();
         short_seconds += std::min(r.seconds(), overhead);
       }
       if (count < 2) continue;
-      const double idle = (s_.steady() - s_.busy(track) - explained).seconds(), seconds = idle + short_seconds;
+      const double idle = ((gaps & s_.steady()) - s_.busy(track) - waits - held_up).seconds(), seconds = idle + short_seconds;
       const double mean = launch_seconds / static_cast<double>(count);
       note(c, most, seconds,
            cat(track.device, ": ", share(part(seconds)), " of the time; ", count, " launches of ", time(mean), " on average"));

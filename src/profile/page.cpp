@@ -39,7 +39,7 @@ th{text-align:left;color:var(--faint);font-weight:600;border-bottom:1px solid va
 th[title]{text-decoration:underline dotted;text-underline-offset:3px;cursor:help}
 td{border-bottom:1px solid var(--line);padding:4px 10px 4px 0;vertical-align:top}
 tr:last-child td{border-bottom:0}
-td.t{font-size:12.5px;overflow-wrap:anywhere}
+td.t{font-size:12.5px;overflow-wrap:anywhere;min-width:90px}td.one{white-space:nowrap}
 td.n,th.n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
 td.bar{min-width:110px;white-space:nowrap;font-variant-numeric:tabular-nums}
 td.bar i{display:inline-block;height:9px;border-radius:2px;background:var(--c0);margin-right:7px;min-width:1px}
@@ -106,9 +106,19 @@ std::string paragraphs(std::string_view text) {
   return out;
 }
 
+// A short text stays in one line, a long one is cut and shown whole when the pointer rests on it.
+std::string text_cell(const std::string& text, std::string_view kind) {
+  constexpr size_t kShort = 26, kLong = 110;
+  if (text.size() <= kLong) return cat("<td class=\"", kind, text.size() <= kShort ? " one" : "", "\">", escaped(text), "</td>");
+  size_t end = kLong - 3;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // between two letters
+  return cat("<td class=\"", kind, "\" title=\"", escaped(text), "\">", escaped(text.substr(0, end)), "…</td>");
+}
+
 std::string cell(const std::string& text, Align align) {
   switch (align) {
-    case Align::Left: return cat("<td class=t>", escaped(text), "</td>");
+    case Align::Left: return cat("<td>", escaped(text), "</td>");
+    case Align::Code: return text_cell(text, "t");
     case Align::Right: return cat("<td class=n>", escaped(text), "</td>");
     case Align::Bar: break;
   }

@@ -9,7 +9,7 @@ namespace tandem::profile {
 
 std::string escaped(std::string_view text);  // for HTML and SVG, inside of attributes too
 
-enum class Align : uint8_t { Left, Right, Bar };  // Bar: a share from 0 to 1, drawn as a bar with its percentage
+enum class Align : uint8_t { Left, Right, Code, Bar };  // Code: names of ops and lines; Bar: a share from 0 to 1, drawn with its percentage
 
 struct Table {
   struct Column {

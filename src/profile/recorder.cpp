@@ -59,12 +59,41 @@ class ThreadNumbers {
 
 thread_local std::array<bool, 16> open_kinds{};
 
+// A stream waits from when it had nothing else left to do, which who was told to wait does not always know. What is left of it is nothing
+// when the event had happened before.
+void settle_waits(Recording& r) {
+  constexpr Time kLeastWait = 2000;  // to see that an event has happened takes some of it
+  std::vector<std::vector<size_t>> by_track(r.tracks.size());
+  for (size_t i = 0; i < r.records.size(); ++i)
+    if (is_work(r.records[i].kind) || r.records[i].kind == Kind::StreamWait) by_track[r.records[i].track].push_back(i);
+  for (std::vector<size_t>& track : by_track) {
+    std::ranges::stable_sort(track, {}, [&](size_t i) { return r.records[i].end; });
+    Time before = 0;
+    for (const size_t i : track) {
+      Record& record = r.records[i];
+      if (record.kind == Kind::StreamWait) record.begin = std::min(record.end, std::max(record.begin, before));
+      before = std::max(before, record.end);
+    }
+  }
+  std::erase_if(r.records, [](const Record& x) { return x.kind == Kind::StreamWait && x.end - x.begin < kLeastWait; });
+}
+
 }  // namespace
 
 const char* name(Kind k) {
   static constexpr const char* kNames[] = {"launch",   "copy",     "upload",  "download", "fill",       "stream waits", "host waits",
                                            "pipeline", "callback", "compile", "run",      "annotation", "step"};
   return kNames[static_cast<size_t>(k)];
+}
+
+std::string label_of(const Record& r, const Task& t) {
+  const bool has_name = r.task != kNoTask;
+  switch (r.kind) {
+    case Kind::Step: return cat("step ", r.mark);
+    case Kind::HostWait: return cat("waits for ", t.label);
+    case Kind::StreamWait: return has_name ? cat("waits before ", t.label) : "waits for an event";
+    default: return has_name ? t.label : name(r.kind);
+  }
 }
 
 const DeviceNote* Recording::device(const std::string& name) const {
@@ -114,6 +143,7 @@ Recording Recorder::stop() {
     tasks_.clear();
     done.tracks = tracks_;
   }
+  settle_waits(done);
   std::ranges::stable_sort(done.records, {}, &Record::begin);
   std::ranges::stable_sort(done.samples, {}, &Sample::at);
   for (const Record& r : done.records) done.end = std::max(done.end, r.end);  // what was on its way
@@ -129,7 +159,12 @@ uint16_t Recorder::track(std::string_view device, std::string_view name) {
   return static_cast<uint16_t>(tracks_.size() - 1);
 }
 
-uint16_t Recorder::thread_track(std::string_view device) { return track(device, cat("thread ", ThreadNumbers::mine() + 1)); }
+uint16_t Recorder::thread_track(std::string_view device) {
+  static thread_local std::vector<std::pair<std::string, uint16_t>> mine;  // by device
+  for (const auto& [name, track] : mine)
+    if (name == device) return track;
+  return mine.emplace_back(device, track(device, cat("thread ", ThreadNumbers::mine() + 1))).second;
+}
 
 uint32_t Recorder::task(std::string_view label, std::string_view kernel, Location where, double flops, double bytes) {
   const size_t h = hash_of(label, kernel, where, flops, bytes);
@@ -209,6 +244,14 @@ void Recorder::leave(Reporter& reporter) {
 
 // ---- pieces and spans ----
 
+void Doing::set(std::string_view label, const void* bytes, size_t count) {
+  Recorder& r = Recorder::get();
+  current_ = {.generation = r.generation(), .task = r.task(label)};
+  if (!bytes) return;
+  current_.source = Source::Input;
+  current_.mark = mark_of(bytes, count);
+}
+
 Piece Piece::make(uint16_t track, Kind kind, uint64_t bytes) {
   Piece p;
   p.generation_ = Recorder::get().generation();
@@ -226,8 +269,6 @@ Piece Piece::make(uint16_t track, Kind kind, uint64_t bytes) {
 }
 
 void Piece::done(Time begin, Time end) const {
-  constexpr Time kLeastWait = 2000;  // an event that had happened: it took no longer than to see that
-  if (record_.kind == Kind::StreamWait && end - begin < kLeastWait) return;
   Record r = record_;
   r.begin = begin;
   r.end = std::max(begin, end);

@@ -72,12 +72,17 @@ class Doing {
     uint64_t mark = 0;
   };
   explicit Doing(const What& what) : before_(current_) { current_ = what; }
+  // Something that no plan has, by its name. `bytes`: of the host, that go up.
+  explicit Doing(std::string_view label, const void* bytes = nullptr, size_t count = 0) : before_(current_) {
+    if (Recorder::is_on()) set(label, bytes, count);
+  }
   ~Doing() { current_ = before_; }
   Doing(const Doing&) = delete;
   Doing& operator=(const Doing&) = delete;
   static const What& current() { return current_; }
 
  private:
+  static void set(std::string_view label, const void* bytes, size_t count);
   static thread_local What current_;
   const What before_;
 };

@@ -96,4 +96,6 @@ struct Recording {
   const DeviceNote* device(const std::string& name) const;  // null: nothing is known of it
 };
 
+std::string label_of(const Record& record, const Task& task);  // as a block of it is called
+
 }  // namespace tandem::profile

@@ -107,7 +107,7 @@ class Report {
   void advice() {
     page_.heading("Advice");
     const std::vector<Check> checks = check(s_);
-    Table table{.columns = {{"looked at"}, {"measured"}, {"advice from", Align::Left, "the threshold of the check"}, {"", Align::Left}},
+    Table table{.columns = {{"looked at"}, {"measured"}, {"advice from", Align::Left, "the threshold of the check"}, {"", Align::Code}},
                 .rows = {}};
     bool any = false;
     for (const Check& c : checks) {
@@ -121,13 +121,13 @@ class Report {
 
   // A few steps in the middle, or as much of it as can be drawn.
   std::pair<Time, Time> window() const {
-    std::vector<const Record*> steady;
+    std::vector<const Summary::Step*> steady;
     for (const Summary::Step& s : s_.steps())
-      if (s.is_steady) steady.push_back(s.record);
+      if (s.is_steady) steady.push_back(&s);
     Time from = r_.begin, to = r_.end;
     if (!steady.empty()) {
       const size_t n = std::min(kSteps, steady.size()), first = (steady.size() - n) / 2;
-      from = steady[first]->begin, to = steady[first + n - 1]->end;
+      from = steady[first]->begin, to = steady[first + n - 1]->done;
       const Time margin = (to - from) / 40;
       from -= margin, to += margin;
     } else if (!s_.steady().all().empty()) {
@@ -169,18 +169,13 @@ class Report {
     std::map<Kind, bool> kinds;
     for (const Record& r : r_.records) {
       if (r.end < from || r.begin > to) continue;
-      if (r.kind == Kind::Step) {
-        drawing.markers.push_back({seconds(r.begin), cat("step ", r.mark), kGrey});
-        continue;
-      }
       if (!is_drawn(r)) continue;
       kinds[r.kind == Kind::Fill ? Kind::Copy : r.kind == Kind::StreamWait ? Kind::HostWait : r.kind] = true;
       used[r.track] = true;
-      const bool is_wait = r.kind == Kind::HostWait || r.kind == Kind::StreamWait;
-      lanes[r.track].blocks.push_back({seconds(r.begin), seconds(r.end),
-                                       is_wait ? cat("waits for ", s_.task(r.task).label) : s_.task(r.task).label, title_of(r),
-                                       colour_of(r.kind)});
+      lanes[r.track].blocks.push_back({seconds(r.begin), seconds(r.end), label_of(r, s_.task(r.task)), title_of(r), colour_of(r.kind)});
     }
+    for (const Summary::Step& s : s_.steps())
+      if (s.begin >= from && s.begin <= to) drawing.markers.push_back({seconds(s.begin), cat("step ", s.record->mark), kGrey});
     // Devices with streams first, the host last.
     std::vector<std::string> order = s_.devices();
     order.emplace_back(kHost);
@@ -235,10 +230,10 @@ class Report {
                 .height = 180};
     double longest = 0;
     for (const Summary::Step& s : s_.steps())
-      if (s.is_steady) longest = std::max(longest, s.record->seconds());
+      if (s.is_steady) longest = std::max(longest, s.seconds());
     double at = 0;
-    for (const Summary::Step& s : s_.steps()) steps.series[0].points.emplace_back(at++, s.record->seconds());
-    if (longest > 0) steps.y.log = s_.steps().front().record->seconds() > 20 * longest;
+    for (const Summary::Step& s : s_.steps()) steps.series[0].points.emplace_back(at++, s.seconds());
+    if (longest > 0) steps.y.log = s_.steps().front().seconds() > 20 * longest;
     page_.svg(svg(steps));
   }
 
@@ -283,9 +278,9 @@ class Report {
                             {"GFLOP/s", Align::Right, "arithmetic by the cost model, over the measured time"},
                             {"GB/s", Align::Right, "operands that are read and written once, over the measured time"},
                             {"device"},
-                            {"op"},
-                            {"kernel"},
-                            {"line"}},
+                            {"op", Align::Code},
+                            {"kernel", Align::Code},
+                            {"line", Align::Code}},
                 .rows = {}};
     for (const Sum& s : s_.launches()) {
       const Task& t = s_.task(s.task);
@@ -345,10 +340,10 @@ class Report {
                             {"bytes", Align::Right, "of one"},
                             {"rate", Align::Right},
                             {"device"},
-                            {"what"},
+                            {"what", Align::Code},
                             {"from"},
-                            {"for"},
-                            {"line"}},
+                            {"for", Align::Code},
+                            {"line", Align::Code}},
                 .rows = {},
                 .when_empty = "nothing crossed a link"};
     for (const Sum& t : s_.transfers()) {
@@ -369,7 +364,7 @@ class Report {
                             {"times", Align::Right},
                             {"who"},
                             {"what"},
-                            {"for"}},
+                            {"for", Align::Code}},
                 .rows = {},
                 .when_empty = "nobody waited"};
     for (const Sum& w : s_.waits()) {

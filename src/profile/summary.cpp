@@ -33,7 +33,7 @@ Summary::Summary(const Recording& recording) : recording_(recording) {
   for (const Record& r : recording.records) {
     const Track& on = track(r);
     if (r.kind == Kind::Step) {
-      steps_.push_back({&r, !compiling.overlaps(r.begin, r.end)});
+      steps_.push_back({&r, !compiling.overlaps(r.begin, r.end), r.begin, r.end});
       continue;
     }
     if (r.kind == Kind::Run || r.kind == Kind::Annotation) continue;
@@ -70,11 +70,23 @@ Summary::Summary(const Recording& recording) : recording_(recording) {
   for (size_t i = 0; i < recording.tracks.size(); ++i)
     if (used.contains(static_cast<uint16_t>(i)) && is_stream(recording.tracks[i])) streams_.push_back(recording.tracks[i]);
 
+  for (const Record& r : recording.records) {
+    if (!is_work(r.kind) || r.end <= r.given) continue;
+    const auto next = std::ranges::upper_bound(steps_, r.given, {}, [](const Step& s) { return s.record->begin; });
+    if (next == steps_.begin()) continue;
+    Step& s = *std::prev(next);
+    if (r.given <= s.record->end) s.done = std::max(s.done, r.end);
+  }
+  for (size_t i = 1; i < steps_.size(); ++i) {
+    steps_[i].begin = std::max(steps_[i].begin, steps_[i - 1].done);
+    steps_[i].done = std::max(steps_[i].begin, steps_[i].done);
+  }
+
   Time from = recording.begin, to = recording.end;
   if (!steps_.empty()) {
     const auto first = std::ranges::find_if(steps_, &Step::is_steady);
-    from = (first == steps_.end() ? steps_.begin() : first)->record->begin;
-    for (const Step& s : steps_) to = s.record == steps_.front().record ? s.record->end : std::max(to, s.record->end);
+    from = (first == steps_.end() ? steps_.begin() : first)->begin;
+    to = steps_.back().done;
   } else if (!recording.records.empty()) {
     from = recording.records.front().begin;
     to = from;
@@ -86,7 +98,7 @@ Summary::Summary(const Recording& recording) : recording_(recording) {
 double Summary::median_step_seconds() const {
   std::vector<double> all;
   for (const Step& s : steps_)
-    if (s.is_steady) all.push_back(s.record->seconds());
+    if (s.is_steady) all.push_back(s.seconds());
   if (all.empty()) return 0;
   const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
   std::ranges::nth_element(all, middle);

@@ -34,10 +34,13 @@ class Summary {
   const std::vector<Sum>& transfers() const { return transfers_; }  // by what crosses and for whom
   const std::vector<Sum>& waits() const { return waits_; }          // StreamWait, HostWait, Pipeline, Callback, Compile
 
-  // Of training loops, by begin. `steady`: nothing was compiled during it.
+  // Of training loops, by begin. A thread that gives work to streams is often some steps ahead of them: a step begins when the one before
+  // was done, and is done with the last of the work that was given during it.
   struct Step {
     const Record* record;
-    bool is_steady;
+    bool is_steady;  // nothing was compiled while the thread was in it
+    Time begin, done;
+    double seconds() const { return 1e-9 * static_cast<double>(done - begin); }
   };
   const std::vector<Step>& steps() const { return steps_; }
   double median_step_seconds() const;  // of steady ones; 0: there are none

@@ -80,9 +80,7 @@ class Writer {
   void record(const Record& r) {
     const Task& t = r_.tasks[r.task];
     const bool is_step = r.kind == Kind::Step;
-    const std::string label = is_step                                                  ? cat("step ", r.mark)
-                              : r.kind == Kind::HostWait || r.kind == Kind::StreamWait ? cat("waits for ", t.label)
-                                                                                       : t.label;
+    const std::string label = label_of(r, t);
     std::string args;
     const auto arg = [&](const char* key, const std::string& value) { args += cat(args.empty() ? "" : ",", "\"", key, "\":", value); };
     if (!t.kernel.empty()) arg("kernel", json_quoted(t.kernel));

@@ -148,6 +148,61 @@ def test_tensorboard_profile_batch(tmp_path):
     assert len(steps) == 3
 
 
+def test_a_slow_pipeline_and_callbacks_are_seen(tmp_path):
+    run(
+        TRAIN
+        + f"""
+import time
+from tandem import _profile
+
+def batches():
+    for i in range({STEPS}):
+        time.sleep(0.02)
+        yield x[i * {BATCH} : (i + 1) * {BATCH}], y[i * {BATCH} : (i + 1) * {BATCH}]
+
+class Slow(keras.callbacks.Callback):
+    def on_train_batch_end(self, batch, logs=None):
+        time.sleep(0.01)
+
+types = (tf.TensorSpec((None, {FEATURES}), "float32"), tf.TensorSpec((None,), "int64"))
+data = tf.data.Dataset.from_generator(batches, output_signature=types)
+model.fit(data, verbose=0, callbacks=[Slow()])
+_profile.start("slow")
+model.fit(data, verbose=0, callbacks=[Slow()])
+_profile.stop()
+""",
+        tmp_path,
+    )
+    trace = Trace((tmp_path / "slow.json").read_text())
+    assert sum(e["dur"] for e in trace.of("pipeline")) >= 0.9e6 * STEPS * 0.02
+    assert sum(e["dur"] for e in trace.of("callback")) >= 0.9e6 * (STEPS - 1) * 0.01
+    assert "The input pipeline is too slow" in (tmp_path / "slow.html").read_text()
+
+
+def test_summary_traces(tmp_path):
+    run(
+        """
+import tandem as tf
+x = tf.ones([8])
+try:
+    tf.summary.trace_export("early", step=0)
+except ValueError as e:
+    assert str(e) == "Must enable trace before export through tf.summary.trace_on."
+else:
+    raise AssertionError("no trace is on")
+tf.summary.trace_on(graph=True, profiler=True, profiler_outdir="logs")
+x + 1.
+with tf.summary.create_file_writer("logs").as_default():
+    tf.summary.trace_export("trace", step=0)
+tf.summary.trace_on(profiler=True, profiler_outdir="none")
+tf.summary.trace_off()
+""",
+        tmp_path,
+    )
+    assert len(list((tmp_path / "logs" / "plugins" / "profile").iterdir())) == 1
+    assert not (tmp_path / "none").exists()
+
+
 def test_environment(tmp_path):
     said = run("import tandem as tf\nprint(tf.reduce_sum(tf.ones([8, 8]) + 1.))", tmp_path, TANDEM_PROFILE="whole.json")
     assert "tandem: TANDEM_PROFILE: wrote whole.json" in said

@@ -45,7 +45,7 @@ TEST(Advice, SaysThatThePipelineIsTooSlow) {
 // What the first step waits for while it is compiled is no step's usual time.
 TEST(Advice, LeavesOutStepsThatCompile) {
   MadeUp m = with_pipeline(0.5);
-  for (Record& r : m.r.records) r.begin += 5'000'000'000, r.end += 5'000'000'000;
+  for (Record& r : m.r.records) r.begin += 5'000'000'000, r.given += 5'000'000'000, r.end += 5'000'000'000;
   m.add(MadeUp::kThread, Kind::Step, 0, 5000);
   m.add(MadeUp::kThread, Kind::Pipeline, 0, 2000, m.task("the next batch"));
   m.add(MadeUp::kThread, Kind::Compile, 2000, 5000, m.task("kernels and plan"));
@@ -91,11 +91,18 @@ TEST(Advice, SaysThatTheBatchIsTooSmall) {
   const Check c = checked(m, kLaunch);
   ASSERT_THAT(c.advice, SizeIs(1));
   EXPECT_EQ(c.advice[0].title, "The batch is too small for gpu:0");
-  // 90 ms of nothing, and 100 times the overhead of 10 us
-  EXPECT_THAT(c.advice[0].text, HasSubstr("91 % of the time (91 ms of 100 ms)"));
+  // 99 times 0.9 ms of nothing, and 100 times the overhead of 10 us
+  EXPECT_THAT(c.advice[0].text, HasSubstr("90.1 % of the time (90.1 ms of 100 ms)"));
   EXPECT_THAT(c.advice[0].text, HasSubstr("100 µs on average and the host gives 100 a step, each with an overhead of 10 µs"));
   MadeUp large = with_launches(0.8);
   EXPECT_THAT(checked(large, kLaunch).advice, IsEmpty());
+}
+// The machine was busy with something else.
+TEST(Advice, DoesNotBlameTheBatchForGapsBetweenLaunchesThatWereThere) {
+  MadeUp m = with_launches(0.1);
+  for (Record& r : m.r.records) r.given = 0;
+  EXPECT_THAT(checked(m, kLaunch).advice, IsEmpty());
+  EXPECT_THAT(checked(m, kLaunch).measured, HasSubstr("2.98 % of the time"));  // 99 times 20 us, and the overheads
 }
 TEST(Advice, DoesNotBlameTheBatchForWhatIsExplained) {
   MadeUp m = with_launches(0.1);

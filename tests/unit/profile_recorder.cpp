@@ -120,6 +120,24 @@ TEST_F(TheRecorder, CountsAWaitInsideOfAWaitOnce) {
   EXPECT_EQ(done.tracks[done.records[0].track].device, kHost);
 }
 
+// Whoever was told to wait says from when: it did so from when it had nothing else left to do.
+TEST_F(TheRecorder, LetsAStreamWaitFromWhenItHadNothingElseToDo) {
+  r.start();
+  const uint16_t track = r.track("gpu:0", "compute"), other = r.track("gpu:0", "upload");
+  const auto add = [&](uint16_t t, Kind kind, Time begin, Time end) {
+    r.add({.begin = begin, .end = end, .given = begin, .track = t, .kind = kind}, r.generation());
+  };
+  add(track, Kind::StreamWait, 0, 30'000);
+  add(track, Kind::Launch, 0, 10'000);
+  add(track, Kind::StreamWait, 5'000, 40'000);
+  add(other, Kind::Upload, 0, 35'000);
+  add(track, Kind::StreamWait, 0, 41'000);  // which had happened
+  std::vector<std::pair<Time, Time>> waits;
+  for (const Record& x : r.stop().records)
+    if (x.kind == Kind::StreamWait) waits.emplace_back(x.begin, x.end);
+  EXPECT_EQ(waits, (std::vector<std::pair<Time, Time>>{{10'000, 30'000}, {30'000, 40'000}}));
+}
+
 // A stream that still has something to do when the profile ends.
 class SlowStream : public Reporter {
  public:

@@ -110,17 +110,16 @@ class Trace:
             self._block = None
 
 
-class server:
-    @staticmethod
-    def start(port):
-        raise NotImplementedError("tf.profiler.experimental.server.start: profiles are not served; start() and stop() write files")
+class _NotServed:
+    """TensorFlow's remote profiler: here a process writes its own profile."""
+
+    def __init__(self, name):
+        self._name = name
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise NotImplementedError(f"tf.profiler.experimental.{self._name}.{name}: profiles are not served; start() and stop() write files")
 
 
-class client:
-    @staticmethod
-    def trace(service_addr, logdir, duration_ms, worker_list="", num_tracing_attempts=3, options=None):
-        raise NotImplementedError("tf.profiler.experimental.client.trace: profiles are not served; start() and stop() write files")
-
-    @staticmethod
-    def monitor(service_addr, duration_ms, level=1):
-        raise NotImplementedError("tf.profiler.experimental.client.monitor: profiles are not served; start() and stop() write files")
+server, client = _NotServed("server"), _NotServed("client")
