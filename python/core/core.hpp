@@ -185,6 +185,7 @@ void add_callbacks(nb::module_& m);  // custom_gradient, remat, host_call, Eager
 void add_loop(nb::module_& m);       // StepLoop
 void add_data(nb::module_& m);       // Dataset, Iterator
 void add_graphs(nb::module_& m);     // traced graphs as text
+void add_forecast(nb::module_& m);   // steps planned for devices that are not there
 void add_strings(nb::module_& m);    // tensors of strings
 
 // An op as a Python operator calls it.

@@ -47,6 +47,7 @@ class Bound;
 struct Devices {
   std::vector<Memory*> memories;
   Memory* pinned = nullptr;  // host memory that copies of device 0 reach
+  bool finds_least = true;   // a refusal says the smallest limit that works, for which plans are made
   int64_t plan_effort = -1;  // steps of search for a plan within a limit; below 0: what TANDEM_PLAN_EFFORT says
   size_t count() const { return memories.size(); }
   device::Device& at(size_t i) const { return memories[i]->device(); }
