@@ -28,6 +28,6 @@ struct PlanMode {
   std::string_view help;
   Exit (*run)(const Arguments& arguments);
 };
-extern const PlanMode kPlanModel, kPlanCards, kPlanAllocate;
+extern const PlanMode kPlanModel, kPlanCards, kPlanAllocate, kPlanDag;
 
 }  // namespace tandem::cli

@@ -26,4 +26,6 @@ NB_MODULE(_core, m) {
   add_forecast(m);
   add_strings(m);
   add_loop(m);
+  add_devices_config(m);
+  add_profile(m);
 }

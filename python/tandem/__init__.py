@@ -67,6 +67,7 @@ _homes = {
     "_initializers": "constant_initializer ones_initializer random_normal_initializer random_uniform_initializer zeros_initializer",
     "_tensor_class": "Tensor",
     "_devices": "device",
+    "_explain": "explain",
     "random": "random_index_shuffle",
     "data.optional": "OptionalSpec",
     "strings": "as_string",

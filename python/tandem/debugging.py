@@ -1,7 +1,7 @@
 """tf.debugging: assertions over tensors and their shapes."""
 import numpy as np
 
-from tandem import errors
+from tandem import _core, errors
 from tandem._convert import Composite
 from tandem._dtypes import as_dtype
 from tandem._face import CoreVariable, Tensor, any_tensor, api, number, ops, pair, tensor
@@ -196,7 +196,6 @@ def assert_scalar(tensor, message=None, name=None):
     x = any_tensor(tensor)
     if x.ndim:
         raise ValueError(f"{message or ''}Expected scalar shape, saw shape: {x.shape}.")
-    return x
 
 
 def assert_type(tensor, tf_type, message=None, name=None):
@@ -274,7 +273,9 @@ def is_traceback_filtering_enabled():
 
 
 def set_log_device_placement(enabled):
+    """Lines on stderr: which op runs on which device."""
     _flags["placement"] = bool(enabled)
+    _core.set_log_placement(bool(enabled))
 
 
 def get_log_device_placement():

@@ -6,6 +6,7 @@
 #include "data/node.hpp"
 #include "data/tuner.hpp"
 #include "frontend/thread_state.hpp"
+#include "profile/recorder.hpp"
 
 namespace tandem::data {
 namespace {
@@ -59,6 +60,7 @@ class Root final : private RootStage, public Walk {
   }
 
   bool next(Element& element) override {
+    const profile::Span waiting(profile::Kind::Pipeline, "the next element");
     const int64_t from = now_ns();
     const Reading reading(*context_);
     const bool has_element = walk_->pull(element);

@@ -29,6 +29,8 @@ double seconds(const codegen::Cost& cost, size_t launches, const Rates& rates); 
 struct DeviceInfo {
   std::string name;          // "cpu", "null", "opencl:0"
   std::string description;   // "2 threads, avx512"
+  std::string driver;        // and its version; empty: none
+  std::string cores;         // of the host that it computes on, "0-3,6"; empty: none
   size_t memory_bytes = 0;   // 0: as much as the host gives
   bool host_memory = false;  // buffers can be read and written by the host through Buffer::data
   bool executes = true;      // false: keeps time only, results are not computed
@@ -84,11 +86,20 @@ class Device {
 // ResourceError when the buffer's value is lost: which it is, why, and what to do.
 void check_not_lost(const Buffer& buffer, std::string_view what);
 
-// One device that a folder under devices/ can make. `skipped`: why there is none of it on this machine.
+// One of several devices that share a physical one, each with an account and cores of its own; the whole of it when there is one.
+struct Part {
+  std::string name = {};
+  size_t limit_bytes = 0;  // 0: what the device has
+  int threads = 0;         // of a device that computes on the host's cores; 0: as many as its cores
+  int index = 0, count = 1;
+};
+// One device that a folder under devices/ can make. `skipped`: why there is none of it on this machine. `divide`: makes a part of it; not
+// all devices have parts.
 struct Candidate {
   std::string name;
   std::function<std::unique_ptr<Device>()> make;
   std::string skipped = {};
+  std::function<std::unique_ptr<Device>(const Part&)> divide = {};
   bool is_listed = true;  // false: found by its name only
 };
 // A folder's devices. Looked at once, and only when no folder before it has what is asked for: drivers take time to load.
@@ -102,5 +113,12 @@ std::span<const Factory> factories();  // defined in the generated source
 Device& get(std::string_view name);
 std::unique_ptr<Device> make(std::string_view name);  // another one, which nobody else sees: to plan for
 std::vector<std::string> names();  // also of those that were skipped
+
+// Before its first use: a device gets a limit, or becomes several, `cpu:0` and `cpu:1` of "cpu", `gpu:0:0` and `gpu:0:1` of "gpu:0". Its
+// own name is then that of the first. UserError when it was made already or cannot be divided.
+void configure(std::string_view name, std::span<const size_t> limits_bytes);
+// Threads of the cpu device, before its first use, instead of TANDEM_THREADS; several of it share them.
+void set_threads(int threads);
+bool is_made(std::string_view name);
 
 }  // namespace tandem::device

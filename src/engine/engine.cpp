@@ -4,6 +4,8 @@
 #include "base/thread_kept.hpp"
 #include "ops/table.hpp"
 #include "passes/pipeline.hpp"
+#include "profile/profile.hpp"
+#include "profile/recorder.hpp"
 
 namespace tandem::engine {
 namespace {
@@ -67,6 +69,7 @@ Engine::Engine(device::Device& device)
 }
 
 ir::Graph Engine::passed(const ir::Graph& graph, Precision precision) const {
+  const profile::Span compiling(profile::Kind::Compile, "passes");
   return passes::run_pipeline(ops::table(), graph, [this](const ir::OpCall& call) { return memory_.device().keeps(call); }, precision);
 }
 
@@ -141,7 +144,11 @@ void Engine::trim() {
 
 Engine& default_engine() {
   // Never destroyed: tensors in static storage may outlive any order of destruction.
-  static Engine& engine = *new Engine(device::get(env::get("TANDEM_DEVICE")));
+  static Engine& engine = [&]() -> Engine& {
+    auto& made = *new Engine(device::get(env::get("TANDEM_DEVICE")));
+    profile::begin_as_environment_says();
+    return made;
+  }();
   return engine;
 }
 

@@ -119,6 +119,7 @@ class Executable {
   std::shared_ptr<Bound> bind(TensorRefs inputs);
   const ir::Graph& graph() const { return graph_; }  // after passes
   size_t plan_count() const;
+  std::string budget_summary() const;  // of the plan that was used last (plan::summary); empty when it needs nothing special
   void drop_plans();
 
  private:

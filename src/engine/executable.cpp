@@ -7,6 +7,7 @@
 #include "base/thread_kept.hpp"
 #include "engine/engine.hpp"
 #include "engine/within_budget.hpp"
+#include "profile/recorder.hpp"
 
 namespace tandem::engine {
 namespace {
@@ -254,7 +255,7 @@ plan::KernelFacts facts_of(const codegen::Kernel& kernel, const device::Program&
   plan::KernelFacts facts{
       .scratch_bytes = program.scratch_bytes(), .in_place = kernel.replaceable, .name = std::string(program.kernel_name())};
   for (size_t i = 0; i < facts.in_place.size(); ++i) facts.in_place[i] = facts.in_place[i] || program.is_replaceable(i);
-  if (log::enabled(log::Topic::Step)) facts.cost = codegen::cost_of(kernel);
+  facts.cost = codegen::cost_of(kernel);
   return facts;
 }
 
@@ -297,6 +298,7 @@ Planned planned(plan::Request request, const Devices& devices) {
 }
 
 std::shared_ptr<Bound> Executable::make(const Wanted& wanted) const {
+  const profile::Span compiling(profile::Kind::Compile, "kernels and plan");
   plan::Request request{graph_};
   request.donations = wanted.donations;
   for (size_t i = 0; i < wanted.inputs.size(); ++i) {
@@ -315,6 +317,16 @@ std::shared_ptr<Bound> Executable::make(const Wanted& wanted) const {
 size_t Executable::plan_count() const {
   std::lock_guard lock(mutex_);
   return bound_.size();
+}
+
+std::string Executable::budget_summary() const {
+  std::lock_guard lock(mutex_);
+  const auto* last = bound_.newest();
+  std::string text;
+  if (last)
+    for (const plan::BudgetReport& r : (*last)->plan().budgets)
+      text += cat(text.empty() ? "" : "\n", plan::summary(r, devices_.at(static_cast<size_t>(r.device)).info().name));
+  return text;
 }
 
 void Executable::drop_plans() {

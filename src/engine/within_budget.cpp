@@ -34,10 +34,16 @@ class Chooser {
   Chooser(const plan::Request& request, const Devices& devices, std::vector<DeviceFacts> facts, const Planner& planner)
       : request_(request), devices_(devices), facts_(std::move(facts)), planner_(planner) {
     effort_ = devices.plan_effort >= 0 ? devices.plan_effort : env::get_count("TANDEM_PLAN_EFFORT", kMostEffort) * kStepsASecond;
+    static constexpr std::string_view kMeans[] = {"recompute", "offload", "state"};
+    const std::vector<std::string> means = env::get_names("TANDEM_PLAN_MEANS", kMeans);
+    const auto has = [&](std::string_view name) { return std::ranges::find(means, name) != means.end(); };
+    may_recompute_ = has("recompute");
+    may_offload_ = has("offload");
+    may_send_ = has("state");
   }
 
   Planned run() {
-    Planned first = planner_.plan(request_, facts_, {.effort = effort_ / kQuickShare});
+    Planned first = planner_.plan(request_, facts_, options(effort_ / kQuickShare));
     const auto host = std::ranges::find(facts_, true, &DeviceFacts::host_memory);
     if (first.plan.budgets.empty() || host == facts_.end()) return first;
     device_ = first.plan.budgets[0].device;
@@ -55,6 +61,9 @@ class Chooser {
   }
 
  private:
+  PlanOptions options(int64_t effort) const {
+    return {.effort = effort, .is_enough = {}, .may_recompute = may_recompute_, .may_offload = may_offload_};
+  }
   // Nothing when it does not fit.
   std::optional<Planned> plan(const Candidate& c, size_t limit, int64_t effort) {
     const Placement p = placement_->place(c.bytes, c.updates);
@@ -74,7 +83,7 @@ class Chooser {
     size_t& pinned = facts[static_cast<size_t>(host_)].limit_bytes;
     if (pinned > 0 && p.sent_bytes >= pinned) return {};
     if (pinned > 0) pinned -= p.sent_bytes;
-    Planned made = planner_.plan(request, facts, {.effort = effort});
+    Planned made = planner_.plan(request, facts, options(effort));
     if (log::enabled(log::Topic::Plan))
       log::write(log::Topic::Plan,
                  cat("budget: limit ", limit, ", state on the host ", p.sent_bytes, c.updates == Updates::OnHost ? ", updated there" : "",
@@ -103,7 +112,7 @@ class Chooser {
       chosen_ = c;
     };
     consider({0, Updates::OnDevice});
-    const size_t all = placement_->state_bytes();
+    const size_t all = may_send_ ? placement_->state_bytes() : 0;
     for (int part = 1; all > 0 && part <= kParts; ++part)
       for (const Updates updates : {Updates::OnHost, Updates::OnDevice})
         consider({part == kParts ? all : all / kParts * static_cast<size_t>(part), updates});
@@ -113,9 +122,10 @@ class Chooser {
   // The smallest limit that works: plans are made for it until it is known.
   size_t least_limit() {
     const auto works = [&](size_t limit) {
-      return plan({placement_->state_bytes(), Updates::OnHost}, limit, effort_ / kQuickShare) ||
-             plan({placement_->state_bytes(), Updates::OnDevice}, limit, effort_ / kQuickShare) ||
-             plan({0, Updates::OnDevice}, limit, effort_ / kQuickShare);
+      const int64_t effort = effort_ / kQuickShare;
+      const size_t all = placement_->state_bytes();
+      return (may_send_ && (plan({all, Updates::OnHost}, limit, effort) || plan({all, Updates::OnDevice}, limit, effort))) ||
+             plan({0, Updates::OnDevice}, limit, effort);
     };
     size_t low = limit_, high = unlimited().plan.peak_bytes(device_);
     while (low + std::max(high / kLeastPrecision, codegen::kAlignment) < high) {
@@ -174,6 +184,7 @@ class Chooser {
   const std::vector<DeviceFacts> facts_;
   const Planner& planner_;
   int64_t effort_ = 0;
+  bool may_recompute_ = true, may_offload_ = true, may_send_ = true;
   int32_t device_ = -1, host_ = -1;
   size_t limit_ = 0;
   std::optional<StatePlacement> placement_;

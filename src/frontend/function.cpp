@@ -16,6 +16,7 @@
 #include "frontend/tracer.hpp"
 #include "frontend/variable_impl.hpp"
 #include "ir/print.hpp"
+#include "profile/recorder.hpp"
 
 namespace tandem {
 namespace frontend {
@@ -232,6 +233,7 @@ class FunctionImpl {
   }
 
   std::shared_ptr<Trace> trace(Signature signature) {
+    const profile::Span compiling(profile::Kind::Compile, options_.name);
     auto t = std::make_shared<Trace>(Trace{std::move(signature)});
     const std::vector<int32_t> donations = capture(*t);
     t->executable = active_engine().compile(*t->graph, donations, options_.precision);
@@ -431,6 +433,11 @@ std::vector<Spec> FlatCallable::result_specs(const std::vector<Spec>& arguments)
 std::string FlatCallable::graph_str() const {
   const auto last = impl_of(impl_).last();
   return last ? ir::print(*last->graph) : "";
+}
+
+std::string FlatCallable::budget_summary() const {
+  const auto last = impl_of(impl_).last();
+  return last && last->executable ? last->executable->budget_summary() : "";
 }
 
 std::vector<Variable> FlatCallable::variables() const {

@@ -86,7 +86,10 @@ class LimitedPlanner {
     const auto d = static_cast<size_t>(report_.device);
     std::vector<size_t> capacities = *capacities_;
     for (int round = 0; round < rounds; ++round) {
-      const ScheduleProblem problem = problem_of(units_, scratch_, facts_, report_.device, target);
+      ScheduleProblem problem = problem_of(units_, scratch_, facts_, report_.device, target);
+      if (!options_.may_offload) problem.link = {};
+      if (!options_.may_recompute)
+        for (ScheduleUnit& u : problem.units) u.once = true;
       Found f;
       f.schedule = schedule(problem, {.effort = effort, .is_enough = options_.is_enough});
       if (!f.schedule.fits) {

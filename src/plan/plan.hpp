@@ -116,7 +116,7 @@ struct KernelFacts {
   size_t scratch_bytes = 0;
   std::vector<bool> in_place;  // one an input: whether an output of as many bytes may take its place. Empty: none
   std::string name;            // which entry of the device's list it is
-  codegen::Cost cost;          // where somebody looks
+  codegen::Cost cost;
   double seconds = 0;          // where a device has a limit
 };
 struct DeviceFacts {
@@ -130,6 +130,7 @@ struct DeviceFacts {
 struct PlanOptions {
   int64_t effort = 100'000'000;     // steps of search (ScheduleOptions), about a second
   std::function<bool()> is_enough;  // likewise
+  bool may_recompute = true, may_offload = true;
 };
 
 // Orders the units, gives results the places of operands that die with them, outputs those of donated inputs, everything an address, and

@@ -60,6 +60,7 @@ class General(Command):
         run = tandem("plan")
         self.assertEqual((run.returncode, run.stdout), (2, ""))
         self.assertIn("\n  --allocate ", run.stderr)
+        self.assertIn("\n  --dag ", run.stderr)
 
     def test_errors_of_use(self):
         self.fails(tandem("fly"), 2, 'tandem: there is no command "fly"; see tandem --help')
@@ -296,6 +297,122 @@ class Machine(Command):
         self.assertIn("-- cache           off: every process compiles its kernels anew\n", run.stdout)
         self.assertIn('-- cpu device      TANDEM_THREADS: "many" is not a whole number\n', run.stdout)
         self.assertEqual(run.stdout.count("hint: "), 3)
+
+
+class PlanDag(Command):
+    """Three nodes forwards and three back, which read what was made before."""
+    NODES = "id,op,cost_int,mem_kb\n10,a,5,10\n20,b,7,10\n30,c,1,2\n40,cb,1,0\n50,bb,1,2\n60,ab,1,2\n"
+    EDGES = "u,v\n10,20\n20,30\n30,40\n20,40\n40,50\n10,50\n20,50\n50,60\n10,60\n"
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.nodes, self.edges, self.out = (self.folder / n for n in ("nodes.csv", "edges.csv", "out.csv"))
+        self.nodes.write_text(self.NODES)
+        self.edges.write_text(self.EDGES)
+
+    def plan(self, *more):
+        return tandem("plan", "--dag", self.nodes, self.edges, "--schedule", self.out, *more)
+
+    def replay(self, fixed, nodes=None, edges=None):
+        """Cost and peak of the schedule that was written, by the rules of the command's help alone."""
+        read = lambda p: [dict(zip(p.read_text().splitlines()[0].split(","), line.split(","))) for line in p.read_text().splitlines()[1:]]
+        size = {n["id"]: (int(n["cost_int"]), int(n["mem_kb"])) for n in read(nodes or self.nodes)}
+        inputs = {i: [e["u"] for e in read(edges or self.edges) if e["v"] == i] for i in size}
+        live, done, cost, peak = set(), set(), 0, fixed
+        for line in self.out.read_text().splitlines():
+            what, node = line.split(",")
+            if what == "free":
+                live.remove(node)
+                continue
+            self.assertEqual(what, "compute")
+            self.assertNotIn(node, live)
+            self.assertLessEqual(set(inputs[node]), live)
+            live.add(node)
+            done.add(node)
+            cost += size[node][0]
+            peak = max(peak, fixed + sum(size[n][1] for n in live))
+        self.assertEqual(done, set(size))
+        return cost, peak
+
+    def test_without_pressure_each_node_runs_once(self):
+        run = self.plan("--fixed-kb", 3, "--budget-kb", 100)
+        self.assertEqual((run.returncode, run.stderr), (0, ""))
+        self.assertRegex(run.stdout, r"^6 nodes, cost 16, overhead 0.000 %, bound 16 \(0.000 %\), gap 0.000 %\n"
+                                     r"peak 25 KB of 100, 0 computed again, [0-9.]+ s, [0-9]+ steps\n$")
+        self.assertEqual(self.replay(3), (16, 25))
+
+    def test_a_file_is_sorted_when_it_is_not(self):
+        lines = self.NODES.splitlines()
+        self.nodes.write_text("\n".join([lines[0], *reversed(lines[1:])]) + "\n")
+        run = self.plan("--fixed-kb", 0, "--budget-kb", 24)
+        self.assertEqual((run.returncode, run.stderr), (0, ""))
+        self.assertEqual(self.replay(0), (16, 22))
+
+    def test_what_is_impossible_is_refused_with_what_would_do(self):
+        run = self.plan("--fixed-kb", 3, "--budget-kb", 20)
+        self.fails(run, 1, "tandem plan: no schedule is within 20 KB: node 50 needs 25 KB while it runs\n"
+                           "  hint: the smallest budget for which a schedule was found is 25 KB")
+        self.assertFalse(self.out.exists())
+
+    def test_a_chain_runs_again_within_less(self):
+        count = 24
+        nodes = [f"{i},{10 + i % 3},{100 if i < count else 10}" for i in range(2 * count)]
+        edges = [f"{i},{i + 1}" for i in range(2 * count - 1)] + [f"{i},{2 * count - 1 - i}" for i in range(count - 1)]
+        self.nodes.write_text("id,cost_int,mem_kb\n" + "\n".join(nodes) + "\n")
+        self.edges.write_text("u,v\n" + "\n".join(edges) + "\n")
+        costs = []
+        for budget in (2500, 1500, 800):
+            run = self.plan("--fixed-kb", 0, "--budget-kb", budget, "--effort", 5_000_000, "--seed", 3)
+            self.assertEqual((run.returncode, run.stderr), (0, ""))
+            cost, peak = self.replay(0)
+            self.assertIn(f"48 nodes, cost {cost}, ", run.stdout)
+            self.assertIn(f"\npeak {peak} KB of {budget}, ", run.stdout)
+            self.assertLessEqual(peak, budget)
+            costs.append(cost)
+        self.assertLess(costs[0], costs[1])
+        self.assertLess(costs[1], costs[2])
+        again = self.plan("--fixed-kb", 0, "--budget-kb", 800, "--effort", 5_000_000, "--seed", 3)
+        self.assertEqual(run.stdout.split("again,")[0], again.stdout.split("again,")[0])
+        linked = self.plan("--fixed-kb", 0, "--budget-kb", 800, "--effort", 5_000_000, "--link-gb-per-s", 12)
+        self.assertEqual((linked.returncode, linked.stderr), (0, ""))
+        self.assertIn("fetch,", self.out.read_text())
+        self.assertLess(int(linked.stdout.split("cost ")[1].split(",")[0]), costs[2])
+
+    def test_errors_of_files(self):
+        for file, text, message in [
+            ("nodes", "", ": empty, not even a line that names the columns id,cost_int,mem_kb"),
+            ("nodes", "id,cost\n", ':1: the first line is "id,cost" and names no column "cost_int"'),
+            ("nodes", "id,cost_int,mem_kb\n", ": no nodes"),
+            ("nodes", "id,cost_int,mem_kb\n1,2\n", ":2: 2 fields, the first line has 3"),
+            ("nodes", "id,cost_int,mem_kb\n1,2.5,3\n", ':2: column 2: cost_int is "2.5", not a whole number of 64 bits'),
+            ("nodes", "id,cost_int,mem_kb\n1,2,-3\n", ":2: column 3: mem_kb -3 is not between 0 and 1099511627776"),
+            ("nodes", "id,cost_int,mem_kb\n1,-2,3\n", ":2: column 2: cost_int -2 is not between 0 and 1099511627776"),
+            ("nodes", "id,cost_int,mem_kb\n1,2,3\n1,2,3\n", ":3: column 1: node 1 is there twice"),
+            ("edges", "u,w\n", ':1: the first line is "u,w" and names no column "v"'),
+            ("edges", "u,v\n10,70\n", ":2: column 2: v is 70, and there is no such node"),
+            ("edges", "u,v\n10,10\n", ":2: column 2: node 10 needs itself"),
+            ("edges", "u,v\n10,20\n20,30\n30,10\n", ": the edges have a cycle; node 10 is in it or behind it"),
+        ]:
+            with self.subTest(text=text):
+                self.setUp()
+                path = self.folder / f"{file}.csv"
+                path.write_text(text)
+                self.fails(self.plan("--fixed-kb", 0, "--budget-kb", 100), 1, f"tandem plan: {path}{message}")
+
+    def test_errors_of_use(self):
+        see = "; see tandem plan --help"
+        self.fails(tandem("plan", "--dag", self.nodes), 2, "tandem plan: --dag needs two files, of nodes and of edges" + see)
+        self.fails(self.plan("--budget-kb", 1), 2, "tandem plan: --fixed-kb is missing" + see)
+        self.fails(self.plan("--fixed-kb", 1), 2, "tandem plan: --budget-kb is missing" + see)
+        use = ("--fixed-kb", 0, "--budget-kb", 100)
+        self.fails(self.plan(*use, "--effort", 1, "--seconds", 1), 2,
+                   "tandem plan: --seconds and --effort are given, and one of them says when to stop" + see)
+        self.fails(self.plan(*use, "--link-gb-per-s", "fast"), 2,
+                   'tandem plan: --link-gb-per-s is "fast", not a number between 0.001 and 1000000' + see)
+        missing = self.folder / "missing.csv"
+        self.fails(tandem("plan", "--dag", missing, self.edges, *use), 1, f"tandem plan: {missing}: No such file or directory")
 
 
 if __name__ == "__main__":

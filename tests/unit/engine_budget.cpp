@@ -275,6 +275,84 @@ TEST_F(Budgets, RandomGraphsHaveTheSameBitsWithinAnyLimit) {
   EXPECT_GT(limited, graphs / 3);
 }
 
+// Every launch, copy and allocation of a step fails once, while state moves to the host and is updated there.
+TEST_F(Budgets, AFailureLeavesStateWholeOrItSaysThatItIsNot) {
+  const Net net{.layers = 3, .rows = 16, .width = 40};
+  const size_t states = 6, state_bytes = states * 40 * 40 * sizeof(float);
+  std::vector<int32_t> donations(states + 1, -1);
+  for (size_t i = 0; i < states; ++i) donations[i] = static_cast<int32_t>(i);
+  const Machine m = machine(state_bytes * 6 / 10);
+  const auto x = m.engine.compile(training_step(net), donations);
+  struct Run {
+    std::vector<TensorRef> state;
+    TensorRef batch;
+  };
+  const auto fresh = [&] {
+    Run r;
+    for (size_t i = 0; i < states; ++i) r.state.push_back(tensor(m, {net.width, net.width}, i < states / 2 ? -0.15f : 0.0f));
+    r.batch = tensor(m, {net.rows, net.width}, 0.2f);
+    m.device.finish();
+    return r;
+  };
+  const auto step = [&](Run& r) {
+    std::vector<const TensorRef*> inputs;
+    for (const TensorRef& t : r.state) inputs.push_back(&t);
+    inputs.push_back(&r.batch);
+    std::vector<TensorRef> out;
+    x->run(inputs, out);
+    out.resize(states);
+    r.state = std::move(out);
+    m.device.finish();
+  };
+  const auto weights = [&](const Run& r, size_t i) {
+    device::check_not_lost(*r.state[i].buffer, "read");
+    return read(m, r.state[i]);
+  };
+  Run first = fresh();
+  std::vector<std::vector<float>> before, after;
+  for (size_t i = 0; i < states; ++i) before.push_back(weights(first, i));
+  step(first);
+  for (size_t i = 0; i < states; ++i) after.push_back(weights(first, i));
+  first = {};
+
+  for (const late::Operation operation : {late::Operation::Launch, late::Operation::Copy, late::Operation::Allocation}) {
+    int failures = 0;
+    for (int64_t n = 1; n < 200; ++n) {
+      SCOPED_TRACE(testing::Message() << "operation " << static_cast<int>(operation) << ", n " << n);
+      Run r = fresh();
+      m.device.fail(operation, n);
+      const int64_t done = m.device.count(operation);
+      bool failed = false;
+      try {
+        step(r);
+      } catch (const ResourceError&) {
+        failed = true;
+      }
+      m.device.fail(operation, 0);
+      failures += failed;
+      for (size_t i = 0; i < states; ++i) {
+        try {
+          const std::vector<float> now = weights(r, i);
+          EXPECT_TRUE(now == before[i] || now == after[i]) << "half updated and silent: state " << i;
+        } catch (const ResourceError& e) {
+          EXPECT_TRUE(failed) << e.what();
+          EXPECT_NE(std::string(e.what()).find("the value is lost"), std::string::npos) << e.what();
+        }
+      }
+      r = {};
+      if (failed) {
+        Run again = fresh();
+        step(again);
+        EXPECT_EQ(weights(again, 0), after[0]);
+      }
+      if (m.device.count(operation) - done < n) break;
+    }
+    EXPECT_GT(failures, operation == late::Operation::Allocation ? 0 : 3) << static_cast<int>(operation);
+  }
+  m.engine.trim();
+  EXPECT_EQ(m.device.pinned_memory().in_use(), 0u);
+}
+
 TEST_F(Budgets, TensorsThatWereNotUsedForLongestWaitOnTheHost) {
   const Machine m = machine(size_t{1} << 20);
   std::vector<TensorRef> kept;

@@ -14,7 +14,7 @@ from keras.src.trainers.epoch_iterator import EpochIterator
 from keras.src.utils import traceback_utils
 from keras.src.utils.python_utils import pythonify_logs
 
-from keras_tandem.src import arrays, planning
+from keras_tandem.src import arrays, planning, replicas
 from keras_tandem.src.compiled_step import CompiledStep, types_of
 from keras_tandem.src.datasets import DatasetAdapter, adapted
 from keras_tandem.src.ops.core import convert_to_numpy, convert_to_tensor, shape
@@ -30,7 +30,7 @@ class Trainer(base_trainer.Trainer):
         self.train_function = None
         self.test_function = None
         self.predict_function = None
-        self._distribute_strategy = None
+        self._distribute_strategy = replicas.current_strategy()  # a model is made in the scope of the strategy that trains it
         object.__setattr__(self, "_traced_metrics", None)
 
     # --- the steps, which a model may override --------------------------------------------------------------------------------------------
@@ -40,7 +40,16 @@ class Trainer(base_trainer.Trainer):
 
     def _track_loss(self, loss, x):
         rows = shape(next(i for i in tree.flatten(x) if i is not None))[0]
-        self._loss_tracker.update_state(loss, sample_weight=convert_to_tensor(rows, "float32"))
+        self._loss_tracker.update_state(replicas.unscale_loss(loss), sample_weight=convert_to_tensor(rows, "float32"))
+
+    def _aggregate_additional_loss(self, loss):
+        return replicas.scale_loss(super()._aggregate_additional_loss(loss))
+
+    @property
+    def distribute_strategy(self):
+        from tandem import distribute
+
+        return self._distribute_strategy or distribute.get_strategy()
 
     def train_step(self, data):
         x, y, sample_weight = data_adapter_utils.unpack_x_y_sample_weight(data)
@@ -70,7 +79,7 @@ class Trainer(base_trainer.Trainer):
 
     def get_metrics_result(self):
         result = super().get_metrics_result()
-        if _core.is_tracing():
+        if _core.is_tracing() or replicas.several() is not None:
             object.__setattr__(self, "_traced_metrics", (result, dict(result)))
         return result
 
@@ -84,7 +93,10 @@ class Trainer(base_trainer.Trainer):
     # --- compiling them -------------------------------------------------------------------------------------------------------------------
 
     def _make_function(self, name, step):
-        one = step if self.run_eagerly else CompiledStep(self, name, step)
+        strategy, several = self._distribute_strategy, False
+        if strategy is not None:
+            step, several = replicas.ReplicatedStep(self, name, step, strategy), strategy.num_replicas_in_sync > 1
+        one = step if self.run_eagerly else CompiledStep(self, name, step, by_size=several)
 
         def function(iterator):
             """Takes steps_per_execution batches; gives what the last step gave, or, when predicting, what all of them gave."""
@@ -123,6 +135,10 @@ class Trainer(base_trainer.Trainer):
 
     def _build_for(self, epoch_iterator):
         """Makes the weights, the metrics' and the optimizer's state, as the first batch asks for."""
+        with replicas.scope_of(self._distribute_strategy):
+            self._build_in_scope(epoch_iterator)
+
+    def _build_in_scope(self, epoch_iterator):
         needs_batch = not all(layer.built for layer in self._flatten_layers())
         needs_batch |= self._compile_metrics is not None and not self._compile_metrics.built
         needs_batch |= self._compile_loss is not None and not self._compile_loss.built
@@ -200,12 +216,15 @@ class Trainer(base_trainer.Trainer):
             x, y, sample_weight, batch_size=batch_size, steps_per_epoch=steps_per_epoch, shuffle=shuffle, class_weight=class_weight
         )
         self._build_for(iterator)
+        if self._distribute_strategy is not None:
+            replicas.measure(self, self._distribute_strategy, iterator)
         callbacks = self._callback_list(callbacks, verbose, epochs, iterator.num_batches, add_history=True)
         self.stop_training = False
         planning.before_first_step(self, lambda: arrays.first_batch(iterator))
         function = self.make_train_function()
         validation = None
         logs, epoch_logs = {}, None
+        said = False
         callbacks.on_train_begin()
         native = self._native_loop(function, iterator, shuffled=True)
         for epoch in range(self._initial_epoch or initial_epoch, epochs):
@@ -215,6 +234,9 @@ class Trainer(base_trainer.Trainer):
                 native, function, iterator, callbacks, callbacks.on_train_batch_begin, callbacks.on_train_batch_end,
                 lambda: self.stop_training, "train",
             )  # fmt: skip
+            if verbose != 0 and not said:
+                said = True
+                _say_budget(function.step)
             epoch_logs = dict(self._get_metrics_result_or_logs(logs) or {})
             if validation_data is not None and self._should_eval(epoch, validation_freq):
                 if validation is None:
@@ -294,7 +316,8 @@ class Trainer(base_trainer.Trainer):
 
     def _on_batch(self, data, make, return_dict):
         data = _as_tensors(data)
-        self._symbolic_build(data_batch=data)
+        with replicas.scope_of(self._distribute_strategy):
+            self._symbolic_build(data_batch=data)
         function = make()
         self.reset_metrics()
         logs = pythonify_logs(function(iter([data])))
@@ -331,6 +354,12 @@ class _NativeLoop:
             if every_step or seconds != math.inf:
                 end(first + steps - 1 if every_step else loop.step - 1, pythonify_logs(self._logs()))
         return self._logs()
+
+
+def _say_budget(step):
+    """What the step does so that it stays within a device's memory, if it has to do anything."""
+    for line in getattr(step, "budget_summaries", list)():
+        print(line, flush=True)
 
 
 def _as_tensors(data):

@@ -68,11 +68,14 @@ def snapshot(path, compression="AUTO", reader_func=None, shard_func=None):
 
 
 def prefetch_to_device(device, buffer_size=None):
-    return lambda dataset: dataset.prefetch(AUTOTUNE if buffer_size is None else buffer_size)
+    """The last stage: the next elements (one, unless `buffer_size` says more) are copied while the program works on this one."""
+    ahead = 1 if buffer_size is None or int(buffer_size) < 0 else int(buffer_size)
+    return lambda dataset: dataset.prefetch(AUTOTUNE)._on_device(device, ahead, "_PrefetchToDeviceDataset")
 
 
 def copy_to_device(target_device, source_device="/cpu:0"):
-    return lambda dataset: dataset
+    """Elements are copied when they are taken; with `prefetch` behind it, ahead of that."""
+    return lambda dataset: dataset._on_device(target_device, 0, "_CopyToDeviceDataset")
 
 
 def shuffle_and_repeat(buffer_size, count=None, seed=None):

@@ -10,8 +10,9 @@ from keras.src.backend.common.stateless_scope import StatelessScope
 from keras.src.backend.common.symbolic_scope import SymbolicScope
 from keras.src.backend.config import floatx
 
-from tandem import _convert, _core
-from tandem._trace import CallShapes, begun_again
+from tandem import _convert, _core, _float8
+from tandem._sparse import SparseTensor
+from tandem._trace import CallShapes, NeedsData, begun_again
 
 SUPPORTS_SPARSE_TENSORS = False
 SUPPORTS_RAGGED_TENSORS = False
@@ -28,12 +29,20 @@ _slice = slice  # Python's own; a function of this name is below
 
 
 def convert_to_tensor(x, dtype=None, sparse=None, ragged=None):
-    if sparse:
+    if isinstance(x, SparseTensor):
+        if sparse:
+            return x if dtype is None else _cast_sparse(x, dtype)
+        x = dense(x)
+    elif sparse and not isinstance(x, Tensor):  # a tensor that is dense stays so
         raise ValueError("`sparse=True` is not supported with the tandem backend")
     if ragged:
         raise ValueError("`ragged=True` is not supported with the tandem backend")
     if isinstance(x, KerasVariable):
         x = x.value
+    if isinstance(x, _float8.Float8Tensor):
+        return x if dtype is None else _float8.cast(x, standardize_dtype(dtype))
+    if dtype is not None and _float8.is_float8(dtype):
+        return _float8.Float8Tensor.make(convert_to_tensor(x), dtype)
     if isinstance(x, KerasTensor):
         raise ValueError(f"a KerasTensor has no value: {x}")
     if dtype is not None:
@@ -48,25 +57,63 @@ def convert_to_tensor(x, dtype=None, sparse=None, ragged=None):
 def convert_to_numpy(x):
     if isinstance(x, KerasVariable):
         x = x.value
+    if isinstance(x, SparseTensor):
+        x = dense(x)
     if isinstance(x, _core.Variable):
         x = x.read()
     return np.asarray(x.numpy()) if isinstance(x, Tensor) else np.array(x)
 
 
 def is_tensor(x):
-    return isinstance(x, Tensor)
+    return isinstance(x, (Tensor, SparseTensor, _float8.Float8Tensor))
+
+
+def dense(x):
+    """What stands in a sparse tensor, in one of all elements. In a compiled function, where the places are computed, too."""
+    flat = ops.matmul(_whole(x.indices), _whole(_strides(x)))
+    total = ops.full(ops.cast(0, dtype=x.dtype), shape=[_product(_extents(x))])
+    made = ops.scatter(total, ops.expand_dims(flat, axis=[1]), x.values, mode="add")
+    return ops.reshape(made, shape=_extents(x))
+
+
+def _whole(x):
+    return ops.cast(x, dtype="int64")
+
+
+def _extents(x):
+    if x.dense_shape.is_traced:
+        raise NeedsData("a sparse tensor whose shape is computed")
+    return [int(n) for n in x.dense_shape.numpy()]
+
+
+def _product(extents):
+    total = 1
+    for n in extents:
+        total *= n
+    return total
+
+
+def _strides(x):
+    extents = _extents(x)
+    return np.array([_product(extents[i + 1 :]) for i in range(len(extents))], np.int64)
+
+
+def _cast_sparse(x, dtype):
+    return x.with_values(ops.cast(x.values, dtype=standardize_dtype(dtype)))
 
 
 def shape(x):
     """The extents; where one is not known yet, an object that stands for it in other shapes."""
     if isinstance(x, KerasTensor):
         return x.shape
-    if isinstance(x, Tensor):
+    if isinstance(x, (Tensor, _float8.Float8Tensor)):
         return x.dims
     return tuple(x.shape)
 
 
 def cast(x, dtype):
+    if isinstance(x, SparseTensor):
+        return _cast_sparse(x, dtype)
     return convert_to_tensor(x, dtype=standardize_dtype(dtype))
 
 

@@ -4,9 +4,10 @@ from keras.src.backend.config import floatx
 
 from keras_tandem.src.ops.core import Tensor, cast, convert_to_tensor, ops
 from tandem import _core
+from tandem._sparse import SparseTensor
 
 __all__ = [
-    "Dim", "Tensor", "axis_of", "cast", "convert_to_tensor", "dtype_of", "extent", "floating", "floatx", "function", "is_number",
+    "Dim", "SparseTensor", "Tensor", "axis_of", "cast", "convert_to_tensor", "dtype_of", "extent", "floating", "floatx", "function", "is_number",
     "ops", "product", "promoted", "promoted_floats", "ravel", "result_type", "resulting", "values",
 ]  # fmt: skip
 
