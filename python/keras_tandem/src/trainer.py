@@ -216,11 +216,11 @@ class Trainer(base_trainer.Trainer):
             x, y, sample_weight, batch_size=batch_size, steps_per_epoch=steps_per_epoch, shuffle=shuffle, class_weight=class_weight
         )
         self._build_for(iterator)
+        planning.before_first_step(self, lambda: arrays.first_batch(iterator))
         if self._distribute_strategy is not None:
             replicas.measure(self, self._distribute_strategy, iterator)
         callbacks = self._callback_list(callbacks, verbose, epochs, iterator.num_batches, add_history=True)
         self.stop_training = False
-        planning.before_first_step(self, lambda: arrays.first_batch(iterator))
         function = self.make_train_function()
         validation = None
         logs, epoch_logs = {}, None
