@@ -48,7 +48,7 @@ Exit run(const Arguments& arguments) {
   forecast::Question question;
   question.batch = arguments.number("batch", 1).value_or(question.batch);
   question.limit_bytes = memory.value_or(0);
-  if (arguments.has("curve") || html) question.curve_points = 12;
+  if (arguments.has("curve") || html) question.curve_points = 9;
   if (arguments.has("quick")) question.effort /= 16;
   if (!card.empty()) question.card = device::card(card).name;
   if (isatty(STDERR_FILENO)) question.progress = [](const std::string& what) { std::fprintf(stderr, "\r\033[Kplanning %s", what.c_str()); };

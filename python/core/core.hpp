@@ -188,6 +188,7 @@ void add_devices_config(nb::module_& m);  // logical devices, threads
 void add_profile(nb::module_& m);         // profiles
 void add_data(nb::module_& m);            // Dataset, Iterator
 void add_graphs(nb::module_& m);          // traced graphs as text
+void add_forecast(nb::module_& m);        // steps planned for devices that are not there
 void add_strings(nb::module_& m);         // tensors of strings
 
 nb::list placement_rows(const FlatCallable& function);  // of explain(), as tuples

@@ -23,6 +23,7 @@ NB_MODULE(_core, m) {
   add_callbacks(m);
   add_data(m);
   add_graphs(m);
+  add_forecast(m);
   add_strings(m);
   add_loop(m);
   add_devices(m);

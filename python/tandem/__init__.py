@@ -31,8 +31,8 @@ del _type
 _modules = {
     "__internal__",
     "audio", "autodiff", "autograph", "bitwise", "compat", "config", "data", "debugging", "distribute", "dtypes", "experimental", "feature_column", "image", "io",
-    "linalg", "lookup", "math", "nest", "nn", "profiler", "quantization", "queue", "ragged", "random", "saved_model", "sets", "signal", "sparse", "strings",
-    "summary", "sysconfig", "test", "train", "types", "version", "xla",
+    "linalg", "lookup", "math", "memory", "nest", "nn", "profiler", "quantization", "queue", "ragged", "random", "saved_model", "sets", "signal", "sparse",
+    "strings", "summary", "sysconfig", "test", "train", "types", "version", "xla",
 }  # fmt: skip
 
 # Where the names of tf itself are.

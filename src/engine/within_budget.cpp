@@ -160,8 +160,8 @@ class Chooser {
   [[noreturn]] void refuse() {
     const std::string device = devices_.at(static_cast<size_t>(device_)).info().name;
     const size_t pinned = facts_[static_cast<size_t>(host_)].limit_bytes;
-    const size_t least = least_limit();
     BudgetReport r = refused_ ? *refused_ : BudgetReport{};
+    const size_t least = devices_.finds_least ? least_limit() : r.least_bytes;
     r.least_bytes = least;
     std::string largest;
     for (const auto& [label, bytes] : r.largest) largest += cat(largest.empty() ? "" : ", ", label, " (", plan::bytes_text(bytes), ")");

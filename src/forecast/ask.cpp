@@ -10,7 +10,7 @@ namespace {
 constexpr size_t kMiB = size_t{1} << 20;
 constexpr int64_t kQuick = 20;  // a search for one of many plans takes this part of the effort
 constexpr int64_t kMostBatch = 1 << 20;
-constexpr int64_t kFineness = 32;  // the largest batch is found to this part of itself
+constexpr int64_t kFineness = 10;  // the largest batch is found to this part of itself
 constexpr int kLeastRounds = 12;
 
 size_t up_to_mib(size_t bytes) { return (bytes + kMiB - 1) / kMiB * kMiB; }
@@ -34,9 +34,9 @@ class Asker {
     f_.least_bytes = f_.unlimited.peak_bytes;
     tell("the step within the limit");
     f_.planned = within(q_.batch, f_.limit_bytes, q_.effort);
-    if (!f_.planned) f_.refusal = planner_.refusal().text;
     tell("the least that works");
     find_least();
+    if (!f_.planned) f_.refusal = refused_text();
     find_curve();
     if (q_.finds_batch && !planner_.step().batch_symbol.empty()) {
       tell("the largest batch");
@@ -61,10 +61,10 @@ class Asker {
     std::optional<Situation> found;
     for (int round = 0; round < kLeastRounds; ++round) {
       if (tried >= f_.unlimited.peak_bytes) break;
-      if ((found = within(q_.batch, tried, quick_))) break;
+      if ((found = planner_.plan(q_.batch, tried, quick_, round == 0 ? Planner::Least::Found : Planner::Least::NotAsked))) break;
       const Refusal& r = planner_.refusal();
       if (f_.tightest.empty()) f_.tightest = r.tightest, f_.largest = r.largest;
-      tried = std::max(up(r.least_bytes), up(tried + tried / 16));
+      tried = std::max(round == 0 ? up(r.least_bytes) : size_t{0}, up(tried + tried / 16));
     }
     if (!found) {
       f_.least_bytes = up(f_.unlimited.peak_bytes);
@@ -74,6 +74,16 @@ class Asker {
     least_ = std::move(*found);
     // The search was quick, and the plan itself may have found more.
     if (f_.planned && f_.limit_bytes < f_.least_bytes) f_.least_bytes = f_.limit_bytes, least_ = *f_.planned;
+  }
+
+  std::string refused_text() const {
+    std::string text =
+        cat(f_.step, ": it does not fit into ", f_.limit_bytes, " bytes of ", f_.device, ": it needs at least ", f_.least_bytes, " bytes",
+            f_.tightest.empty() ? "" : cat(", which ", f_.tightest, " sets"), "\n  largest values:");
+    for (const auto& [label, bytes] : f_.largest)
+      text += cat(" ", label, " (", bytes, " bytes)", &label == &f_.largest.back().first ? "" : ",");
+    return text + cat("\n  tried: computing again, results on the host, state on the host\n  hint: a limit of ", f_.least_bytes,
+                      " bytes or more, or a smaller batch");
   }
 
   static Situation slim(Situation s) {
@@ -89,7 +99,12 @@ class Asker {
       const size_t limit = up(least + (most - least) * static_cast<size_t>(i) / static_cast<size_t>(q_.curve_points - 1));
       if (limit <= f_.curve.back().limit_bytes || limit >= most) continue;
       tell(cat("the curve at ", limit / kMiB, " MiB"));
-      if (std::optional<Situation> s = within(q_.batch, limit, quick_)) f_.curve.push_back(slim(std::move(*s)));
+      std::optional<Situation> found = within(q_.batch, limit, quick_);
+      if (!found) continue;
+      // A plan for less memory fits too.
+      Situation point = found->seconds <= f_.curve.back().seconds ? slim(std::move(*found)) : f_.curve.back();
+      point.limit_bytes = limit;
+      f_.curve.push_back(std::move(point));
     }
     Situation all = slim(f_.unlimited);
     all.limit_bytes = most;
@@ -97,30 +112,14 @@ class Asker {
   }
 
   bool fits_as_it_is(int64_t batch) { return planner_.plan(batch, 0, 1)->peak_bytes <= f_.limit_bytes; }
-  bool fits_planned(int64_t batch) {
-    const std::optional<Situation> s = within(batch, f_.limit_bytes, quick_);
-    if (s) f_.batch_planned_seconds = s->seconds;
-    return s.has_value();
-  }
-  // The largest for which `fits`, and the least above it that was tried and does not.
-  template <class Fits> std::pair<int64_t, int64_t> largest(int64_t from, int64_t fineness, Fits fits) {
-    int64_t low = 0, high = 0;
-    for (int64_t b = std::max<int64_t>(from, 1); b <= kMostBatch; b *= 2) {
-      if (!fits(b)) {
-        high = b;
-        break;
-      }
-      low = b;
+  // The largest from `low`, which fits, on, and the least above it that was tried and does not: first by `stride`, then to a part of
+  // itself.
+  template <class Fits> std::pair<int64_t, int64_t> largest(int64_t low, double stride, int64_t fineness, Fits fits) {
+    int64_t high = 0;
+    while (high == 0 && low < kMostBatch) {
+      const auto next = std::min(kMostBatch, std::max(low + 1, static_cast<int64_t>(static_cast<double>(low) * stride)));
+      (fits(next) ? low : high) = next;
     }
-    if (low == 0 && high > 1)  // not even where it begins
-      while (high > 1 && low == 0) {
-        const int64_t b = high / 2;
-        if (fits(b))
-          low = b;
-        else
-          high = b;
-      }
-    if (low == 0) return {0, high};
     while (high && high - low > std::max<int64_t>(1, fineness ? low / fineness : 1)) {
       const int64_t middle = low + (high - low) / 2;
       (fits(middle) ? low : high) = middle;
@@ -128,17 +127,27 @@ class Asker {
     return {low, high};
   }
   void find_batch() {
-    f_.batch_as_it_is = largest(q_.batch, 0, [&](int64_t b) { return fits_as_it_is(b); }).first;
-    int64_t seen = 0;
-    double seconds = 0;
-    const auto [low, high] = largest(std::max<int64_t>(f_.batch_as_it_is, 1), kFineness, [&](int64_t b) {
-      const bool fits = fits_planned(b);
-      if (fits && b > seen) seen = b, seconds = f_.batch_planned_seconds;
-      return fits;
-    });
-    f_.batch_planned = low;
-    f_.batch_refused = high;
-    f_.batch_planned_seconds = seconds;
+    const auto as_it_is = [&](int64_t b) { return fits_as_it_is(b); };
+    f_.batch_as_it_is = largest(0, 2, 0, as_it_is).first;
+    // What a step needs at least grows about like the batch.
+    const auto planned = [&](int64_t b) {
+      const std::optional<Situation> s = within(b, f_.limit_bytes, quick_);
+      if (s && b > f_.batch_planned) f_.batch_planned = b, f_.batch_planned_seconds = s->seconds;
+      return s.has_value();
+    };
+    if (f_.batch_as_it_is > 0) planned(f_.batch_as_it_is);
+    if (f_.planned && q_.batch > f_.batch_planned) f_.batch_planned = q_.batch, f_.batch_planned_seconds = f_.planned->seconds;
+    const double room = static_cast<double>(f_.limit_bytes) / static_cast<double>(std::max<size_t>(f_.least_bytes, 1));
+    const auto guess = static_cast<int64_t>(std::min(room * static_cast<double>(q_.batch), static_cast<double>(kMostBatch)) * 0.9);
+    if (guess > f_.batch_planned && guess <= kMostBatch && !planned(guess)) f_.batch_refused = guess;
+    if (f_.batch_refused) {
+      while (f_.batch_refused - f_.batch_planned > std::max<int64_t>(1, f_.batch_planned / kFineness)) {
+        const int64_t middle = f_.batch_planned + (f_.batch_refused - f_.batch_planned) / 2;
+        if (!planned(middle)) f_.batch_refused = middle;
+      }
+    } else {
+      f_.batch_refused = largest(f_.batch_planned, 1.25, kFineness, planned).second;
+    }
   }
 
   Planner& planner_;

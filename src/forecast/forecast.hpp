@@ -12,7 +12,7 @@ struct Question {
   size_t limit_bytes = 0;  // 0: what the device has
   int curve_points = 5;    // budgets between the least and what the step takes without a limit; 0: none
   bool finds_batch = true;
-  std::string card;  // of the catalogue; empty: none
+  std::string card;              // of the catalogue; empty: none
   int64_t effort = 100'000'000;  // of the search for a plan within the limit (plan::PlanOptions): about a second; others take a part of it
   std::function<void(const std::string&)> progress = {};  // what is planned now
 };

@@ -10,7 +10,10 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 const char* key(Move::Kind k) {
-  return k == Move::Kind::Recomputed ? "recomputed" : k == Move::Kind::Offloaded ? "offloaded" : "state_on_host";
+  return k == Move::Kind::Recomputed    ? "recomputed"
+         : k == Move::Kind::Offloaded   ? "offloaded"
+         : k == Move::Kind::StateOnHost ? "state_on_host"
+                                        : "to_host";
 }
 const char* name_of(Moment::Lane lane) {
   static constexpr const char* kNames[] = {"compute", "upload", "download", "host"};

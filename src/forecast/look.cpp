@@ -1,6 +1,7 @@
 // What a plan does in time and with memory, read off its steps.
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/text.hpp"
 #include "device/account.hpp"
@@ -118,7 +119,12 @@ class Roles {
 class Looker {
  public:
   Looker(const engine::Planned& planned, const Step& step, const engine::Devices& devices)
-      : plan_(planned.plan), homes_(planned.homes), step_(step), clock_(planned, devices), roles_(planned.plan, step) {}
+      : plan_(planned.plan),
+        homes_(planned.homes),
+        step_(step),
+        clock_(planned, devices),
+        roles_(planned.plan, step),
+        link_(devices.at(0).info().rates.link_bytes_per_second) {}
 
   Situation run() {
     s_.peak_bytes = plan_.peak_bytes(0);
@@ -204,7 +210,7 @@ class Looker {
   void find_moves() {
     std::map<std::string, size_t> seen;  // moves by what they are, several times the same counts as one
     const auto add = [&](Move::Kind kind, const std::string& what, size_t bytes, double seconds, double instead, const Location& line) {
-      const std::string place = line ? cat(line.file, ":", line.line) : std::string();
+      const std::string place = line && step_.has_lines ? cat(line.file, ":", line.line) : std::string();
       const auto [it, is_new] = seen.try_emplace(cat(static_cast<int>(kind), what, place), s_.moves.size());
       if (is_new) s_.moves.push_back({kind, what, 0, 0, 0, place});
       Move& m = s_.moves[it->second];
@@ -213,13 +219,14 @@ class Looker {
       m.instead += instead;
     };
     std::map<std::pair<int32_t, int32_t>, size_t> writer;  // of a value in an arena: its first step
-    double link = 0, latency = 0;
+    std::set<std::pair<int32_t, int32_t>> fetched;         // values of the host's that come back
+    for (const plan::Step& s : plan_.steps)
+      if (s.kind == Kind::Upload && s.reads()[0].slot.base == Slot::Base::Arena)
+        fetched.emplace(s.reads()[0].slot.index, s.reads()[0].slot.value);
     for (size_t i = 0; i < plan_.steps.size(); ++i) {
       const plan::Step& s = plan_.steps[i];
       const double seconds = clock_.seconds(s);
       if (s.kind == Kind::Upload || s.kind == Kind::Download) s_.copy_seconds += seconds;
-      if (s.device == 0 && !s.on_host && Roles::is_copy(s) && s.writes()[0].slot.bytes > 0)
-        link = seconds, latency = static_cast<double>(s.writes()[0].slot.bytes);
       for (const Effect& w : s.writes())
         if (w.slot.base == Slot::Base::Arena) writer.try_emplace({w.slot.index, w.slot.value}, i);
       if (s.is_again && s.kind != Kind::Upload) {
@@ -232,12 +239,15 @@ class Looker {
       }
       if (s.kind == Kind::Download && s.reads()[0].slot.base == Slot::Base::Arena && s.writes()[0].slot.base == Slot::Base::Arena) {
         const size_t bytes = s.writes()[0].slot.bytes;
-        s_.offloaded += 1;
-        s_.offloaded_bytes += bytes;
+        const bool returns = fetched.contains({s.writes()[0].slot.index, s.writes()[0].slot.value});
+        if (returns) {
+          s_.offloaded += 1;
+          s_.offloaded_bytes += bytes;
+        }
         const auto from = writer.find({s.reads()[0].slot.index, s.reads()[0].slot.value});
         const plan::Step* made = from == writer.end() ? nullptr : &plan_.steps[from->second];
-        add(Move::Kind::Offloaded, made ? made->label : s.label, bytes, 2 * seconds, made ? clock_.seconds(*made) : 0,
-            made ? made->location : s.location);
+        add(returns ? Move::Kind::Offloaded : Move::Kind::ToHost, made ? made->label : s.label, bytes, (returns ? 2 : 1) * seconds,
+            made ? clock_.seconds(*made) : 0, made ? made->location : s.location);
       }
     }
     for (size_t i = 0; i < plan_.inputs.size(); ++i) {
@@ -250,9 +260,8 @@ class Looker {
       add(Move::Kind::StateOnHost, cat(step_.inputs[i].name, " (", name(step_.inputs[i].role), ")"), counted(plan_.inputs[i]), seconds, 0,
           {});
     }
-    if (link > 0)  // what copying there and back would take
-      for (Move& m : s_.moves)
-        if (m.kind == Move::Kind::Recomputed) m.instead = 2 * link / latency * static_cast<double>(m.bytes);
+    for (Move& m : s_.moves)  // what copying there and back would take
+      if (m.kind == Move::Kind::Recomputed && link_ > 0) m.instead = 2 * static_cast<double>(m.bytes) / link_;
     std::ranges::stable_sort(s_.moves, std::greater{}, &Move::bytes);
   }
 
@@ -261,6 +270,7 @@ class Looker {
   const Step& step_;
   const Clock clock_;
   const Roles roles_;
+  const double link_;
   Parts fixed_{};
   Situation s_;
 };

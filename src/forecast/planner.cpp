@@ -50,12 +50,13 @@ plan::Request Planner::request(int64_t batch) const {
   return r;
 }
 
-std::optional<Situation> Planner::plan(int64_t batch, size_t limit_bytes, int64_t effort) {
+std::optional<Situation> Planner::plan(int64_t batch, size_t limit_bytes, int64_t effort, Least least) {
   if (step_.batch_symbol.empty() && batch != step_.batch)
     user_error("plan: the step was traced for a batch of ", step_.batch, ", not for ", batch,
                "\n  hint: something in the model wants the batch as a number");
   const LimitScope limit(device_.memory(), limit_bytes);
   devices_.plan_effort = effort;
+  devices_.finds_least = least == Least::Found;
   try {
     const engine::Planned made = engine::planned(request(batch), devices_);
     Situation s = looked_at(made, step_, devices_);

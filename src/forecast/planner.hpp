@@ -28,7 +28,7 @@ struct Moment {
 
 // What is done with a value because memory is short, and what that costs.
 struct Move {
-  enum class Kind : uint8_t { Recomputed, Offloaded, StateOnHost };
+  enum class Kind : uint8_t { Recomputed, Offloaded, StateOnHost, ToHost };  // ToHost: what the host computes with
   Kind kind = Kind::Recomputed;
   std::string what;
   size_t bytes = 0;
@@ -67,7 +67,9 @@ class Planner {
   device::Device& device() const { return device_; }
 
   // `effort`: steps of search for a schedule (plan/schedule.hpp). Nothing: `refusal()` says why.
-  std::optional<Situation> plan(int64_t batch, size_t limit_bytes, int64_t effort);
+  // Whether a refusal says the least that works, which takes many plans.
+  enum class Least : uint8_t { Found, NotAsked };
+  std::optional<Situation> plan(int64_t batch, size_t limit_bytes, int64_t effort, Least least = Least::NotAsked);
   const Refusal& refusal() const { return refusal_; }
 
  private:

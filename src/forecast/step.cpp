@@ -146,6 +146,7 @@ Step step_of(const nn::Model& model, const ModelOptions& options) {
     step.inputs[inputs.size() + i].name = cat("targets of ", model.outputs()[i].origin()->layer.name());
   step.name = model.name();
   step.notes = std::move(noted.notes);
+  step.has_lines = false;
   return step;
 }
 

@@ -32,6 +32,7 @@ struct Step {
   std::string batch_symbol;        // of the graph's extents; empty: the batch is part of the graph
   int64_t batch = 0;               // then: how large it is
   std::vector<std::string> notes;  // what had to be assumed
+  bool has_lines = true;           // whether the locations of its nodes are the user's lines
 };
 
 // `weights`, `optimizer`: which variables are what; others are Role::Other. The arguments of the function are the batch.

@@ -57,6 +57,7 @@ const char* kind(Move::Kind k) {
     case Move::Kind::Recomputed: return "again";
     case Move::Kind::Offloaded: return "offloaded";
     case Move::Kind::StateOnHost: return "on the host";
+    case Move::Kind::ToHost: return "to the host";
   }
   return "";
 }
@@ -70,7 +71,8 @@ std::string why(const Move& m) {
     case Move::Kind::Offloaded:
       return cat(m.what, at, ": its copies take ", time(m.seconds), " beside computing",
                  m.instead > 0 ? cat("; its kernel alone takes ", time(m.instead)) : "");
-    case Move::Kind::StateOnHost: return cat(m.what, ": used little for its size; its copies take ", time(m.seconds), " a step");
+    case Move::Kind::ToHost: return cat(m.what, at, ": the host updates what waits there with it; the copy takes ", time(m.seconds));
+    case Move::Kind::StateOnHost: return cat(m.what, m.seconds > 0 ? cat(": used little for its size; its copies take ", time(m.seconds), " a step") : ": used and updated there");
   }
   return "";
 }

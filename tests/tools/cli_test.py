@@ -3,6 +3,7 @@
 usage: cli_test.py PROGRAM [unittest options]
 """
 import csv
+import json
 import os
 import pathlib
 import re
@@ -75,6 +76,79 @@ class General(Command):
                        f'tandem plan: --capacity is "{wrong}", not a whole number of at least 1; see tandem plan --help')
         self.fails(tandem("plan", "--allocate", "a", "--alignment", 2**40), 2,
                    "tandem plan: --alignment is 1099511627776, more than 1073741824; see tandem plan --help")
+
+
+MODELS = ROOT / "tests" / "data" / "keras_files"
+
+
+class PlanModel(Command):
+    """tandem plan MODEL.keras"""
+
+    MODEL = MODELS / "images.keras"
+
+    def plan(self, *words):
+        run = tandem("plan", self.MODEL, "--batch", 8, "--quick", *words)
+        self.assertEqual(run.stderr, "")
+        return run
+
+    def test_a_table_for_a_card(self):
+        run = self.plan("--card", "rtx 3060")
+        self.assertEqual(run.returncode, 0)
+        for line in (r"batch 8, on RTX 3060 with 11\.2 GiB", r"fits as it is: .* stay free", r"  step +\S+ .s", r"    weights +\S+ .*B",
+                     r"  smallest limit that works ", r"  largest batch planned +\d+ "):
+            self.assertRegex(run.stdout, line)
+
+    def test_json_and_the_smallest_limit_that_it_names_works(self):
+        refused = self.plan("--gpu-memory", "2KiB", "--json")
+        self.assertEqual(refused.returncode, 1)
+        answer = json.loads(refused.stdout)
+        self.assertFalse(answer["fits"])
+        self.assertIsNone(answer["planned"])
+        least = answer["least_bytes"]
+        self.assertIn(f"needs at least {least} bytes", answer["refusal"])
+        fits = self.plan("--gpu-memory", least, "--json")
+        self.assertEqual(fits.returncode, 0, fits.stdout)
+        planned = json.loads(fits.stdout)["planned"]
+        self.assertLessEqual(planned["peak_bytes"], least)
+        self.assertEqual(sum(planned["parts"].values()), planned["peak_bytes"])
+
+    def test_a_page(self):
+        with tempfile.TemporaryDirectory() as folder:
+            page = pathlib.Path(folder) / "plan.html"
+            run = self.plan("--gpu-memory", "1GiB", "--html", page)
+            self.assertEqual(run.returncode, 0)
+            text = page.read_text()
+        self.assertTrue(text.startswith("<!DOCTYPE html>"))
+        self.assertIn("Memory over a step", text)
+        self.assertNotIn("http://", text.replace("http://www.w3.org/", ""))
+
+    def test_the_optimizer_may_be_another(self):
+        state = {}
+        for optimizer in ("sgd", "adam"):
+            run = self.plan("--gpu-memory", "1GiB", "--optimizer", optimizer, "--json")
+            parts = json.loads(run.stdout)["unlimited"]["parts"]
+            state[optimizer] = parts["optimizer_state"]
+            self.assertGreater(parts["weights"], 0)
+        self.assertLess(state["sgd"], state["adam"])
+
+    def test_cards_are_listed_with_their_sources(self):
+        run = tandem("plan", "--cards")
+        self.assertEqual(run.returncode, 0)
+        self.assertGreater(len(run.stdout.splitlines()), 20)
+        self.assertRegex(run.stdout, r"\n  RTX 3060 +12 GB +360 GB/s +12\.7 TFLOP/s PCIe 4\.0 x16 +NVIDIA")
+
+    def test_errors(self):
+        self.fails(tandem("plan", self.MODEL), 2,
+                   'tandem plan: how much memory there is, is missing: --gpu-memory 4GiB, or --card "RTX 3060"; see tandem plan --help')
+        self.fails(tandem("plan", self.MODEL, "--gpu-memory", "much"), 2,
+                   'tandem plan: --gpu-memory is "much", not a size such as 4GiB or 512MiB; see tandem plan --help')
+        self.fails(tandem("plan", self.MODEL, "--card", "T4", "--device", "gpu:0"), 2,
+                   "tandem plan: --card and --device cannot both be given; see tandem plan --help")
+        self.fails(tandem("plan", self.MODEL, "--json=1", "--card", "T4"), 2, "tandem plan: --json takes no value; see tandem plan --help")
+        self.fails(tandem("plan", "nowhere.keras", "--card", "T4"), 1, "tandem plan: cannot open nowhere.keras: No such file or directory")
+        run = tandem("plan", self.MODEL, "--card", "RTX 9999")
+        self.assertEqual(run.returncode, 1)
+        self.assertTrue(run.stderr.startswith('tandem plan: card: there is none named "RTX 9999" in the catalogue; there are GTX 1080, '), run.stderr)
 
 
 class Plan(Command):

@@ -39,6 +39,7 @@ class CompiledFor:
         self.why_eager = None  # the step needs numbers while it is traced
         self._shapes, self._learns_first = CallShapes(), False
         self.specs = batch_types(types)
+        self.is_symbolic = False  # whether one trace serves every batch
         self.function = _core.Function(self._body, step.name, None if step.by_size else self.specs)
         if self.specs is None:
             return
@@ -47,6 +48,7 @@ class CompiledFor:
                 self._check_with_numbers()
             else:
                 begun_again(self.function.prepare)
+                self.is_symbolic = True
         except Exception:
             # Something in the model wants the batch as a number: one trace for each batch size then.
             self.function = _core.Function(self._body, step.name)

@@ -14,7 +14,7 @@ from keras.src.trainers.epoch_iterator import EpochIterator
 from keras.src.utils import traceback_utils
 from keras.src.utils.python_utils import pythonify_logs
 
-from keras_tandem.src import arrays, micro_batches, replicas
+from keras_tandem.src import arrays, micro_batches, planning, replicas
 from keras_tandem.src.compiled_step import CompiledStep, types_of
 from keras_tandem.src.datasets import DatasetAdapter, adapted
 from keras_tandem.src.ops.core import convert_to_numpy, convert_to_tensor, shape
@@ -219,6 +219,7 @@ class Trainer(base_trainer.Trainer):
             x, y, sample_weight, batch_size=batch_size, steps_per_epoch=steps_per_epoch, shuffle=shuffle, class_weight=class_weight
         )
         self._build_for(iterator)
+        planning.before_first_step(self, lambda: arrays.first_batch(iterator))
         if self._distribute_strategy is not None:
             replicas.measure(self, self._distribute_strategy, iterator)
         callbacks = self._callback_list(callbacks, verbose, epochs, iterator.num_batches, add_history=True)
@@ -354,6 +355,7 @@ class Trainer(base_trainer.Trainer):
                     f"Received: sample_weight={sample_weight}, class_weight={class_weight}"
                 )
             sample_weight = data_adapter_utils.class_weight_to_sample_weights(y, class_weight)
+        planning.before_first_step(self, lambda: (x, y, sample_weight))
         return self._on_batch((x, y, sample_weight), self.make_train_function, return_dict)
 
     def test_on_batch(self, x, y=None, sample_weight=None, return_dict=False):
