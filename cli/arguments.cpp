@@ -18,8 +18,8 @@ Arguments::Arguments(std::span<char* const> words) {
     if (!word.starts_with("--")) throw UsageError(cat("\"", word, "\" is not an option"));
     const size_t equals = word.find('=');
     const std::string name(word.substr(2, equals == word.npos ? word.npos : equals - 2));
-    if (equals == word.npos && i + 1 == words.size()) throw UsageError(cat("--", name, " needs a value"));
-    const std::string value = equals == word.npos ? words[++i] : std::string(word.substr(equals + 1));
+    const bool is_alone = i + 1 == words.size() || std::string_view(words[i + 1]).starts_with("--");  // a flag, or its value is missing
+    const std::string value = equals != word.npos ? std::string(word.substr(equals + 1)) : is_alone ? "" : words[++i];
     if (!options_.emplace(name, value).second) throw UsageError(cat("--", name, " is given twice"));
   }
 }
@@ -34,6 +34,13 @@ std::optional<std::string> Arguments::text(std::string_view name) const {
   if (it == options_.end()) return std::nullopt;
   if (it->second.empty()) throw UsageError(cat("--", name, " needs a value"));
   return it->second;
+}
+
+bool Arguments::flag(std::string_view name) const {
+  const auto it = options_.find(name);
+  if (it == options_.end()) return false;
+  if (!it->second.empty()) throw UsageError(cat("--", name, " takes no value, not \"", it->second, "\""));
+  return true;
 }
 
 std::string Arguments::required(std::string_view name) const {

@@ -1,4 +1,4 @@
-// The words after a subcommand: `--name value` or `--name=value`, each at most once, nothing else.
+// The words after a subcommand: `--name value`, `--name=value` or, for flags, `--name`; each at most once, nothing else.
 #pragma once
 #include <cstdint>
 #include <initializer_list>
@@ -25,6 +25,7 @@ class Arguments {
   void allow(std::initializer_list<std::string_view> names) const;  // UsageError names one that is not among them
   std::optional<std::string> text(std::string_view name) const;
   std::string required(std::string_view name) const;
+  bool flag(std::string_view name) const;  // one without a value
   // A whole number of at least `least`.
   std::optional<int64_t> number(std::string_view name, int64_t least) const;
 
