@@ -55,8 +55,8 @@ class CpuDevice final : public device::Device {
     info_.name = part.name;
     info_.memory_bytes = part.limit_bytes;
     info_.cores = cores::text(place.cores);
-    info_.description = cat(pool_.threads(), pool_.threads() == 1 ? " thread" : " threads",
-                            place.is_pinned ? " kept on their cores, " : ", ", tools_.target.wide ? "512-bit" : "256-bit", " vectors");
+    info_.description = cat(pool_.threads(), pool_.threads() == 1 ? " thread" : " threads", place.is_pinned ? ", pinned, " : ", ",
+                            tools_.target.wide ? "512-bit" : "256-bit", " vectors");
     info_.host_memory = true;
     info_.gap_bytes = pool_.threads() > 1 ? kGapBytes : 0;
     if (cache_.is_empty()) prepare_generator(tools_.target);

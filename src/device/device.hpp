@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -70,8 +71,12 @@ class Device {
   // Tries the device's ordered list of kernels, best first; each refusal is logged with its reason (TANDEM_LOG=dispatch).
   // UserError when nothing in the list takes the kernel.
   virtual std::shared_ptr<const Program> load(const codegen::Kernel& kernel) = 0;
-  // How long a kernel takes, by the cost model.
+  // How long a kernel takes, by the cost model and rates().
   virtual double seconds(const codegen::Kernel& kernel) const;
+  // What info() says of itself, and what it does not say as it was measured once (device/calibration.hpp): the first call may take a
+  // second.
+  const Rates& rates() const;
+  void set_rates(const Rates& rates);  // instead, from now on: of what is planned for, and in tests
 
   Losses& losses() { return losses_; }
   // The host waits for the compute stream, on which every run ends. Throws what failed, and then what was made meanwhile is lost.
@@ -81,6 +86,8 @@ class Device {
 
  private:
   Losses losses_;
+  mutable std::once_flag rates_known_;
+  mutable Rates rates_;
 };
 
 // ResourceError when the buffer's value is lost: which it is, why, and what to do.
@@ -100,7 +107,7 @@ struct Candidate {
   std::function<std::unique_ptr<Device>()> make;
   std::string skipped = {};
   std::function<std::unique_ptr<Device>(const Part&)> divide = {};
-  bool is_listed = true;  // false: found by its name only
+  bool is_listed = true;         // false: found by its name only
   bool only_when_named = false;  // for tests, oracles and models of time: no program gets it without asking
 };
 // A folder's devices. Looked at once, and only when no folder before it has what is asked for: drivers take time to load.
@@ -123,5 +130,6 @@ void configure(std::string_view name, std::span<const size_t> limits_bytes);
 // Threads of the cpu device, before its first use, instead of TANDEM_THREADS; several of it share them.
 void set_threads(int threads);
 bool is_made(std::string_view name);
+std::string skipped_because(std::string_view name);  // why it is not used; empty: it may be
 
 }  // namespace tandem::device

@@ -146,6 +146,13 @@ bool is_made(std::string_view name) {
   return made().devices.contains(find(name).part.name);
 }
 
+std::string skipped_because(std::string_view name) {
+  std::lock_guard lock(mutex);
+  const Candidate* c = find(name).candidate;
+  if (!c) unknown(name);
+  return c->skipped;
+}
+
 void configure(std::string_view name, std::span<const size_t> limits_bytes) {
   std::lock_guard lock(mutex);
   const Candidate* c = candidates().find(name);

@@ -358,7 +358,7 @@ Planned planned(plan::Request request, const Devices& devices) {
   const auto know_times = [&] {
     is_timed = true;
     for (size_t d = 0; d < devices.count(); ++d)
-      if (!device_facts[d].host_memory) device_facts[d].link_bytes_per_second = link_rate(devices.at(d));
+      if (!device_facts[d].host_memory) device_facts[d].link_bytes_per_second = devices.at(d).rates().link_bytes_per_second;
   };
   if (!devices.at(0).info().executes) know_times();
   Planner planner;
@@ -372,7 +372,7 @@ Planned planned(plan::Request request, const Devices& devices) {
       device::Device& device = devices.at(e.device);
       made.programs.push_back(device.load(e.kernel));
       kernels.push_back(facts_of(e.kernel, *made.programs.back()));
-      if (is_timed) made.seconds.push_back(kernels.back().seconds = predicted_seconds(device, e.kernel));
+      if (is_timed) made.seconds.push_back(kernels.back().seconds = device.seconds(e.kernel));
     }
     made.plan = plan::make_plan(std::move(units), std::move(tables), kernels, facts, options);
     return made;

@@ -5,7 +5,6 @@
 
 #include "base/log.hpp"
 #include "base/text.hpp"
-#include "engine/rates.hpp"
 #include "ops/table.hpp"
 #include "passes/pipeline.hpp"
 #include "passes/subgraphs.hpp"
@@ -116,7 +115,7 @@ class Placer {
     expanded.of_nodes.assign(expanded.graph.nodes.size(), devices_.host);
     return cost(expanded);
   }
-  device::Rates rates(int32_t d) const { return rates_of(devices_.at(d)); }
+  device::Rates rates(int32_t d) const { return devices_.at(d).rates(); }
   bool has_inputs_on(int32_t d) const { return std::ranges::find(wanted_.homes, d) != wanted_.homes.end(); }
   // Of cards that are as fast as one before and have none of the operands, that one will do.
   bool is_alike_new(int32_t d) const {
@@ -242,7 +241,7 @@ class Placer {
 class Estimator {
  public:
   Estimator(const plan::Tables& tables, const Devices& devices) : tables_(tables), devices_(devices) {
-    for (size_t d = 0; d < devices.count(); ++d) rates_.push_back(rates_of(devices.at(d)));
+    for (size_t d = 0; d < devices.count(); ++d) rates_.push_back(devices.at(d).rates());
   }
   double seconds(const plan::Unit& u) const {
     const device::Rates& r = rates_[static_cast<size_t>(u.device)];

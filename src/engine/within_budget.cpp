@@ -6,7 +6,6 @@
 #include "base/env.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
-#include "engine/rates.hpp"
 
 namespace tandem::engine {
 namespace {
@@ -196,12 +195,5 @@ class Chooser {
 Planned planned_within(const plan::Request& request, const Devices& devices, std::vector<DeviceFacts> facts, const Planner& planner) {
   return Chooser(request, devices, std::move(facts), planner).run();
 }
-
-double predicted_seconds(device::Device& device, const codegen::Kernel& kernel) {
-  const double own = device.info().rates.flops_per_second > 0 ? 0 : device.seconds(kernel);  // a device may know better than its rates
-  return own > 0 ? own : device::seconds(codegen::cost_of(kernel), std::max<size_t>(kernel.stages.size(), 1), rates_of(device));
-}
-
-double link_rate(device::Device& device) { return rates_of(device).link_bytes_per_second; }
 
 }  // namespace tandem::engine

@@ -25,8 +25,4 @@ class DoesNotFit : public ResourceError {
 // DoesNotFit when there is none: what the step needs at least, what sets it, what is largest, what was tried.
 Planned planned_within(const plan::Request& request, const Devices& devices, std::vector<plan::DeviceFacts> facts, const Planner& planner);
 
-// By the device's own model, or by its rates (engine/rates.hpp).
-double predicted_seconds(device::Device& device, const codegen::Kernel& kernel);
-double link_rate(device::Device& device);  // bytes a second
-
 }  // namespace tandem::engine

@@ -23,7 +23,7 @@ class Clock {
       : plan_(planned.plan), seconds_(planned.seconds), devices_(devices) {}
 
   double seconds(const plan::Step& s) const {
-    const device::Rates& rates = devices_.at(static_cast<size_t>(s.device)).info().rates;
+    const device::Rates& rates = devices_.at(static_cast<size_t>(s.device)).rates();
     const auto moved = [&](size_t bytes, double rate) { return rates.launch_seconds + (rate > 0 ? static_cast<double>(bytes) / rate : 0); };
     switch (s.kind) {
       case Kind::Launch: return seconds_[static_cast<size_t>(s.kernel)];
@@ -124,7 +124,7 @@ class Looker {
         step_(step),
         clock_(planned, devices),
         roles_(planned.plan, step),
-        link_(devices.at(0).info().rates.link_bytes_per_second) {}
+        link_(devices.at(0).rates().link_bytes_per_second) {}
 
   Situation run() {
     s_.peak_bytes = plan_.peak_bytes(0);

@@ -20,7 +20,7 @@ TEST(CpuParts, HaveCoresThreadsAndALimitOfTheirOwn) {
     ASSERT_TRUE(d);
     EXPECT_EQ(d->info().name, "cpu:1");
     EXPECT_EQ(d->info().cores, cores::text(cores::part(cores, i, 2)));
-    EXPECT_THAT(d->info().description, ::testing::HasSubstr("kept on their cores"));
+    EXPECT_THAT(d->info().description, ::testing::HasSubstr(", pinned,"));
     EXPECT_EQ(d->memory().limit(), size_t{1} << 20);
     EXPECT_THROW(d->allocate((1 << 20) + 1), ResourceError);
   }

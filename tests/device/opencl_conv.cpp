@@ -15,7 +15,9 @@ class OpenClConv : public ::testing::TestWithParam<bool> {  // whether groups sh
  protected:
   void SetUp() override {
     std::string why;
-    cl_device_id id = opencl::find_functions(why) ? opencl::find_cpu(0, why) : nullptr;
+    if (!opencl::find_functions(why)) GTEST_SKIP() << why;
+    const auto gpus = opencl::find_gpus();
+    cl_device_id id = gpus.empty() ? opencl::find_cpu(0, why) : gpus[0];
     if (!id) GTEST_SKIP() << why;
     device_ = opencl::make_device({.name = "opencl:test", .device = id, .group_schedules = GetParam()});
   }

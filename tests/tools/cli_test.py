@@ -271,9 +271,31 @@ class Machine(Command):
     def test_devices_are_tried_out(self):
         run = tandem("devices")
         self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
-        self.assertRegex(run.stdout, r"(?m)^\* cpu +PASS +host +\d+ threads?, ")
+        self.assertRegex(run.stdout, r"(?m)^\* cpu +PASS +host +- +- +[\d.]+ +[\d.]+ +[\d.]+ +[\d,-]+ +\d+ threads?, ")
         self.assertRegex(run.stdout, r"(?m)^  ref +PASS ")
         self.assertRegex(tandem("devices", TANDEM_DEVICE="ref").stdout, r"(?m)^\* ref ")
+
+    def test_devices_as_json(self):
+        run = tandem("devices", "--json", TANDEM_DEVICE="ref")
+        self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+        found = {d["name"]: d for d in json.loads(run.stdout)}
+        self.assertTrue(found["ref"]["default"])
+        self.assertFalse(found["cpu"]["default"])
+        self.assertEqual(found["cpu"]["link_bytes_per_second"], 0)
+        for rate in ("flops_per_second", "bytes_per_second", "launch_seconds"):
+            self.assertGreater(found["cpu"][rate], 0)
+        self.assertEqual(found["null"]["flops_per_second"], 10e12)
+        self.assertFalse(found["null"]["computes"])
+        broken = {d["name"]: d for d in json.loads(tandem("devices", "--json", TANDEM_CPU_ISA="abacus").stdout)}
+        self.assertIn("TANDEM_CPU_ISA is 'abacus'", broken["cpu"]["problem"])
+        self.fails(tandem("devices", "--json", "1"), 2, 'tandem devices: --json takes no value, not "1"; see tandem devices --help')
+
+    def test_cores_are_shared_out(self):
+        cores = sorted(os.sched_getaffinity(0))
+        run = tandem("devices", "--json", TANDEM_CORES=str(cores[-1]))
+        cpu = {d["name"]: d for d in json.loads(run.stdout)}["cpu"]
+        self.assertEqual(cpu["cores"], str(cores[-1]))
+        self.assertRegex(cpu["description"], "^1 thread, pinned, ")
 
     def test_a_device_that_cannot_be_used_gives_its_reason(self):
         run = tandem("devices", TANDEM_CPU_ISA="abacus")

@@ -212,9 +212,7 @@ class SortProgram final : public OpenClProgram {
     const bool descending = is_top || k.attrs.get<bool>("descending");
     gives_values_ = what != "argsort";
     gives_positions_ = what != "sort";
-    std::string store;
-    if (gives_values_) store += "values[to] = from[p * inner];";
-    if (gives_positions_) store += " positions[to] = p;";
+    const std::string store = cat(gives_values_ ? "values[to] = from[p * inner];" : "", gives_positions_ ? " positions[to] = p;" : "");
     const std::string result = filled(std::string(kStore), "$STORE", store);
     const auto code = [&](std::string_view body) {
       std::string text = with_keys(filled(cat(kArguments, body), "$RESULT", result), t, descending);
