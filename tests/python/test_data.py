@@ -431,6 +431,16 @@ def test_batches_of_sparse_rows():
         list(rows.sparse_batch(2, [2]))
 
 
+def test_batches_of_ragged_elements():
+    import tandem as tf
+
+    rows = Dataset.from_tensor_slices([3, 1, 2]).map(lambda n: tf.RaggedTensor.from_tensor(tf.ones([n, 2]) * tf.cast(n, tf.float32)))
+    assert rows.element_spec.ragged_rank == 1  # a function that cannot be traced says what it gives when its first element is read
+    batches = list(rows.batch(2))
+    assert batches[0].to_list() == [[[3, 3], [3, 3], [3, 3]], [[1, 1]]] and batches[1].to_list() == [[[2, 2], [2, 2]]]
+    assert rows.batch(2).element_spec.ragged_rank == 2 and [e.to_list() for e in rows.batch(3, drop_remainder=True)][0][1] == [[1, 1]]
+
+
 def test_rows_of_ragged_tensors_through_batch_and_unbatch():
     import tandem as tf
 

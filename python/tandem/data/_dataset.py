@@ -451,12 +451,14 @@ class Dataset:
         return [TensorSpec([None, *s.shape] if s.shape.rank is not None else None, s.dtype) for s in self._flat_specs()]
 
     def batch(self, batch_size, drop_remainder=False, num_parallel_calls=None, deterministic=None, name=None):
-        if self._known_nest is not None and any(isinstance(leaf, _nest.RaggedRow) for leaf in self._known_nest.leaves):
+        nest = self._known_nest or getattr(self._function, "nest", None)  # no element is read for it: what a function that is called gives may be unknown
+        leaves = nest.leaves if nest is not None else []
+        if any(isinstance(leaf, _nest.RaggedRow) for leaf in leaves):
             return self.ragged_batch(batch_size, drop_remainder)
-        if self._known_nest is not None and any(_is_sparse(leaf) for leaf in self._known_nest.leaves):
+        if any(_has_rows_of_its_own(leaf) for leaf in leaves):
             from tandem.data import _python_stages
 
-            return _python_stages.batch_with_sparse(self, _int(batch_size), bool(drop_remainder))
+            return _python_stages.batch_with_composites(self, _int(batch_size), bool(drop_remainder))
         pipe = self._pipe.batch(_int(batch_size), bool(drop_remainder), _calls(num_parallel_calls), deterministic is not False)
         return Dataset._of(pipe, self._known_nest, "_BatchDataset", [self], self._function, self._loose_batch)
 

@@ -389,13 +389,42 @@ def _sparse_leaf(shape, dtype):
     return leaf
 
 
-def batch_with_sparse(dataset, size, drop_remainder):
-    """Elements some of whose components are sparse: these stay so, with one more axis in front."""
+def _ragged_leaf(shape, dtype, rank):
+    """The place of a ragged tensor of this shape, with so many axes of rows of different lengths."""
+    from tandem import _arrays
+    from tandem._ragged import RaggedTensor, RaggedTensorSpec
+
+    inner = list(shape[rank + 1 :]) if shape.rank is not None else []
+    empty = _arrays.zeros([0, *(d or 0 for d in inner)], dtype)
+    like = RaggedTensor.from_nested_row_splits(empty, [convert(np.zeros(1, np.int64))] * rank)
+    leaf = _nest.CompositeLeaf(like, rank + 1, RaggedTensorSpec(shape, dtype, rank))
+    leaf.flat_specs = [TensorSpec([None, *inner], dtype), *[TensorSpec([None], "int64")] * rank]
+    return leaf
+
+
+def _stacked_ragged(elements):
+    """The parts of ragged tensors as those of one with an axis in front: values, and ends of rows from the outermost on."""
+    yield _core.ops.concatenate([e[0] for e in elements])
+    levels = [[e[k].numpy().astype(np.int64) for e in elements] for k in range(1, len(elements[0]))]
+    yield convert(np.cumsum([0, *(len(s) - 1 for s in levels[0])]))
+    for splits in levels:
+        before = np.cumsum([0, *(s[-1] for s in splits)])
+        yield convert(np.concatenate([[0], *(s[1:] + b for s, b in zip(splits, before))]))
+
+
+def batch_with_composites(dataset, size, drop_remainder):
+    """Elements some of whose components are sparse or ragged: these stay so, with one more axis in front."""
     nest, flat = dataset._nest, iter(dataset._flat_specs())
     kinds, specs, counts = [], [], []
     for leaf in nest.leaves:
         own = [next(flat) for _ in range(leaf.count)]
         counts.append(leaf.count)
+        if hasattr(getattr(leaf, "like", None), "nested_row_splits"):
+            before = leaf.spec(own).shape
+            shape = TensorShape(None if before.rank is None else [size if drop_remainder else None, *before])
+            kinds.append(_ragged_leaf(shape, own[0].dtype, leaf.like.ragged_rank + 1))
+            specs += kinds[-1].flat_specs
+            continue
         if not hasattr(getattr(leaf, "like", None), "dense_shape"):
             kinds.append(leaf)
             specs += [TensorSpec([size if drop_remainder else None, *s.shape] if s.shape.rank is not None else None, s.dtype) for s in own]
@@ -410,6 +439,9 @@ def batch_with_sparse(dataset, size, drop_remainder):
         for kind, count in zip(kinds, counts):
             parts = [element[at : at + count] for element in batch]
             at += count
+            if hasattr(getattr(kind, "like", None), "nested_row_splits"):
+                yield from _stacked_ragged(parts)
+                continue
             if not hasattr(getattr(kind, "like", None), "dense_shape"):
                 yield from (_core.ops.stack([p[i] for p in parts]) for i in range(count))
                 continue
