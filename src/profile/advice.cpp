@@ -51,7 +51,9 @@ class Checker {
     Check c{.name = "the input pipeline keeps up",
             .measured = "no batch was asked for",
             .threshold = cat(share(limits_.pipeline), " of the time")};
-    const Intervals waiting = s_.times([](const Record& r) { return r.kind == Kind::Pipeline; }) & s_.steady();
+    // A device that still has work does not wait for the batch that the program waits for.
+    Intervals waiting = s_.times([](const Record& r) { return r.kind == Kind::Pipeline; }) & s_.steady();
+    for (const Track& track : compute_streams()) waiting = waiting - s_.busy(track);
     const double seconds = waiting.seconds();
     int64_t batches = 0;
     for (const Sum& w : s_.waits())
@@ -62,8 +64,9 @@ class Checker {
     const auto n = static_cast<int64_t>(s_.steps().size());
     c.advice.push_back(
         {"The input pipeline is too slow",
-         cat("Steps wait for the next batch ", share(part(seconds)), " of the time: ", time(seconds), " of ", time(all_),
-             n > 0 ? cat(", about ", time(seconds / static_cast<double>(n)), " of a step of ", time(s_.median_step_seconds())) : "",
+         cat("Steps wait for the next batch, and no device has anything else to do, ", share(part(seconds)),
+             " of the time: ", time(seconds), " of ", time(all_),
+             n > 0 ? cat(", about ", time(seconds / static_cast<double>(n)), " for each of ", n, " steps") : "",
              ". More of it could happen while a step computes: prefetch(tf.data.AUTOTUNE) at its end, map(…, num_parallel_calls="
              "tf.data.AUTOTUNE), cache() behind what is the same in each epoch. What takes longest in it, the iterator's "
              "explain() says."),

@@ -36,10 +36,17 @@ TEST(Advice, SaysThatThePipelineIsTooSlow) {
   const Check c = checked(slow, kPipeline);
   EXPECT_EQ(c.measured, "waiting for batches takes 30 % of the time");
   ASSERT_THAT(c.advice, SizeIs(1));
-  EXPECT_THAT(c.advice[0].text, HasSubstr("30 % of the time: 30 ms of 100 ms, about 3 ms of a step of 10 ms"));
+  EXPECT_THAT(c.advice[0].text, HasSubstr("30 % of the time: 30 ms of 100 ms, about 3 ms for each of 10 steps"));
   MadeUp fast = with_pipeline(0.9);
   EXPECT_THAT(checked(fast, kPipeline).advice, IsEmpty());
   EXPECT_EQ(checked(fast, kPipeline).measured, "waiting for batches takes 9 % of the time");
+}
+
+// The program waits, and the device has work for as long.
+TEST(Advice, DoesNotMindAPipelineThatADeviceHides) {
+  MadeUp m = with_pipeline(3);
+  for (int i = 0; i < 10; ++i) m.add(MadeUp::kCompute, Kind::Launch, 10 * i, 10 * i + 9.5, m.task("matmul"));
+  EXPECT_THAT(checked(m, kPipeline).advice, IsEmpty());
 }
 
 // What the first step waits for while it is compiled is no step's usual time.
