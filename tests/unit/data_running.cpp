@@ -108,7 +108,10 @@ TEST(DataRunning, PipelinesAndTheRestShareTheHostsLimit) {
   EXPECT_EQ(host.peak(), host.limit());
   EXPECT_EQ(it.memory_use().peak_bytes, 4 * kMiB);
   const std::string error = error_of([&] { all_of(Dataset::range(100).map_callback(mebibyte).shuffle(50)); });
-  EXPECT_EQ(error.find("shuffle: element 0: the buffer of shuffle holds 4194304 bytes and 1048576 more do not fit into the host's memory limit of "), 0u)
+  EXPECT_EQ(
+      error.find(
+          "shuffle: element 0: the buffer of shuffle holds 4194304 bytes and 1048576 more do not fit into the host's memory limit of "),
+      0u)
       << error;
   host.give_back(2 * kMiB);
   host.set_limit(0);
