@@ -25,8 +25,9 @@ Residency::Residency(const ir::Graph& graph, const std::vector<int32_t>& homes, 
     const size_t bytes = byte_size(bind(t.dims, bindings), t.dtype);
     if (bytes >= kLeastBytes) candidates_.push_back({i, homes[i], bytes, uses[static_cast<size_t>(graph.inputs[i].node)]});
   }
-  std::ranges::stable_sort(candidates_,
-                           [](const Candidate& a, const Candidate& b) { return a.uses != b.uses ? a.uses < b.uses : a.bytes > b.bytes; });
+  std::ranges::stable_sort(candidates_, [](const Candidate& a, const Candidate& b) {
+    return a.uses != b.uses ? a.uses < b.uses : a.bytes > b.bytes;
+  });
 }
 
 bool Residency::send(int32_t device, int32_t host, size_t bytes, plan::Request& request) {
@@ -47,11 +48,11 @@ bool Residency::send(int32_t device, int32_t host, size_t bytes, plan::Request& 
 void refuse(const plan::BudgetReport& r, const std::string& device, const std::string& graph, size_t sent_bytes) {
   std::string largest;
   for (const auto& [label, bytes] : r.largest) largest += cat(largest.empty() ? "" : ", ", label, " (", mib(bytes), ")");
-  resource_error(ErrorCode::ResourceExhausted, graph.empty() ? "call" : graph, ": it does not fit into ", mib(r.limit_bytes), " of ",
-                 device, ": it needs at least ", mib(r.least_bytes), " (without a limit ", mib(r.unlimited_bytes), ")",
+  resource_error(ErrorCode::ResourceExhausted, graph.empty() ? "call" : graph, ": it does not fit into ", mib(r.limit_bytes), " of ", device,
+                 ": it needs at least ", mib(r.least_bytes), " (without a limit ", mib(r.unlimited_bytes), ")",
                  r.tightest.empty() ? "" : cat(", which ", r.tightest, " sets"), "\n  largest values: ", largest.empty() ? "none" : largest,
-                 "\n  tried: computing again, keeping results on the host, state on the host (", mib(sent_bytes), ")\n  hint: a limit of ",
-                 mib(r.least_bytes), " or more, or a smaller batch");
+                 "\n  tried: computing again, keeping results on the host, state on the host (", mib(sent_bytes),
+                 ")\n  hint: a limit of ", mib(r.least_bytes), " or more, or a smaller batch");
 }
 
 }  // namespace tandem::engine
