@@ -60,15 +60,16 @@ class Bound {
  public:
   Bound(Planned planned, std::vector<int32_t> donations, const Devices& devices);
   const plan::Plan& plan() const { return plan_; }
-  // Whether the plan is for inputs that lie as these do. Every eager op asks. What waits on the host counts as on its device: a run
-  // brings it where the plan wants it.
+  // Whether the plan is for this list of devices and inputs that lie as these do. Every eager op asks. What waits on the host counts as on
+  // its device: a run brings it where the plan wants it.
   bool takes(const Devices& now, TensorRefs inputs) const {
     const plan::Plan& p = plan_;
-    if (p.inputs.size() != inputs.size()) return false;
+    if (&devices_ != &now || p.inputs.size() != inputs.size()) return false;
+    const bool several = now.count() > 1;
     for (size_t i = 0; i < inputs.size(); ++i) {
       const codegen::Operand &wanted = p.inputs[i], &given = inputs[i]->layout;
       if (wanted.dtype != given.dtype || !(wanted.shape == given.shape) || !(wanted.strides == given.strides)) return false;
-      if (now.count() > 1 && &now.at(homes[i]) != &inputs[i]->buffer->home()) return false;
+      if (several && &now.at(homes[i]) != &inputs[i]->buffer->home()) return false;
     }
     return true;
   }

@@ -33,6 +33,7 @@ bool can(const device::Device& device, const ir::Graph& g, const ir::Node& n) {
 namespace {
 
 constexpr double kGain = 0.9;         // leaving the CPU has to save a tenth at least: the model is no better than that
+constexpr double kAlike = 1.3;        // measured rates of two cards of one kind differ by less
 constexpr int64_t kGuessedTrips = 8;  // of a loop that ends when it likes
 
 [[noreturn]] void refuse(const ir::Node& n, const device::DeviceInfo& info) {
@@ -117,12 +118,17 @@ class Placer {
   }
   device::Rates rates(int32_t d) const { return devices_.at(d).rates(); }
   bool has_inputs_on(int32_t d) const { return std::ranges::find(wanted_.homes, d) != wanted_.homes.end(); }
+  static bool are_alike(const device::Rates& a, const device::Rates& b) {
+    const auto close = [](double x, double y) { return x <= kAlike * y && y <= kAlike * x; };
+    return close(a.flops_per_second, b.flops_per_second) && close(a.bytes_per_second, b.bytes_per_second) &&
+           close(a.link_bytes_per_second, b.link_bytes_per_second);
+  }
   // Of cards that are as fast as one before and have none of the operands, that one will do.
   bool is_alike_new(int32_t d) const {
     if (has_inputs_on(d)) return true;
     for (const int32_t before : devices_.accelerators()) {
       if (before == d) return true;
-      if (devices_.at(before).info().description == devices_.at(d).info().description) return false;
+      if (are_alike(rates(before), rates(d))) return false;
     }
     return true;
   }

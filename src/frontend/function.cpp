@@ -111,7 +111,8 @@ struct Trace {
   ir::GraphRef graph;
   std::shared_ptr<engine::Executable> executable;
   std::vector<Tracer::External> externals;
-  std::vector<size_t> locked;   // externals that are variables, in the order in which they are locked
+  std::vector<size_t> locked;  // externals that are variables, in the order in which they are locked
+  const engine::Engine* engine = nullptr;
   int32_t wish = -1;            // the device that was asked for around it
   std::vector<size_t> written;  // externals whose new values are the last outputs; a part of `locked`
   size_t result_count = 0;
@@ -278,6 +279,7 @@ class FunctionImpl {
     std::ranges::sort(t->locked, {}, [&](size_t i) { return t->externals[i].variable.impl()->id; });
     t->graph = std::make_shared<const ir::Graph>(tracer.finish(outputs));
     t->wish = thread_state.device;
+    t->engine = &active_engine();
     // A variable that no device was asked for goes where the step wants it.
     std::vector<bool> is_state(tracer.parameter_count());
     for (const Tracer::External& e : t->externals)
@@ -362,7 +364,7 @@ class FunctionImpl {
       f.inputs.push_back(concrete_ref(is_host_token(e.variable) ? e.variable.impl()->value() : e.outer));
     {
       const Locks locks(t, f);
-      if (active_engine().devices().count() > 1) move_state(t, f);
+      if (t.engine->devices().count() > 1) move_state(t, f);
       t.executable->run(f.inputs, f.outputs);
       f.guards.clear();
       for (size_t k = 0; k < t.written.size(); ++k)

@@ -6,6 +6,7 @@
 #include "frontend/device_names.hpp"
 #include "frontend/memory.hpp"
 #include "frontend/strings.hpp"
+#include "frontend/tape_impl.hpp"
 #include "frontend/tensor_impl.hpp"
 #include "frontend/thread_state.hpp"
 #include "frontend/tracer.hpp"
@@ -154,7 +155,13 @@ Tensor Tensor::to(std::string_view device, Where where) const try {
   static const ir::OpDef& op = row("identity");
   const int32_t number = device_number(device);
   if (number < 0 || strings(*this)) return *this;
-  if (const engine::TensorRef* ref = concrete_ref(*this); ref && !thread_state.tape) return concrete(active_engine().at(*ref, number));
+  if (const engine::TensorRef* ref = concrete_ref(*this); ref && !thread_state.tracer) {
+    engine::TensorRef there = active_engine().at(*ref, number);
+    if (there.buffer.get() == ref->buffer.get()) return *this;
+    Tensor moved = concrete(std::move(there));
+    if (thread_state.tape) TapeImpl::record_op(op, {this, 1}, {&moved, 1}, {}, Location::of(where));
+    return moved;
+  }
   const WishScope wish(number);
   return call_final(op, {this, 1}, {}, Location::of(where)).front();
 } catch (...) {

@@ -69,6 +69,15 @@ TEST_F(DeviceScopes, AnOperandPulls) {
   EXPECT_EQ(floats(there * 2.0f + a), F({3, 6}));
 }
 
+TEST_F(DeviceScopes, ATapeFollowsATensorThatMoves) {
+  const Tensor x = Tensor::of({1.f, 2.f});
+  Tape tape;
+  tape.watch(x);
+  const Tensor there = x.to("late:1");
+  EXPECT_EQ(there.device(), "late:1");
+  EXPECT_EQ(floats(tape.gradient(there * there, x)), F({2, 4}));
+}
+
 TEST_F(DeviceScopes, AFunctionRunsInThePartsThatItAskedFor) {
   const Function<std::vector<Tensor>(Tensor)> f([](const Tensor& x) {
     Tensor y, z;

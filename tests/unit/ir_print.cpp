@@ -34,6 +34,26 @@ TEST(Print, ReadsWell) {
             "}\n");
 }
 
+// What was asked for is a part of the graph, as a location is not.
+TEST(Print, NamesTheDeviceThatWasAskedFor) {
+  const auto made = [](int32_t device) {
+    Builder b(test::table());
+    b.device = device;
+    const Value x = b.input(f32({4})), one = b.scalar(DType::F32, 1);
+    return b.finish({b.op("add", {x, one})});
+  };
+  const Graph asked = made(2), free = made(-1);
+  EXPECT_EQ(print(asked),
+            "graph(%0: float32[4]) {\n"
+            "  %1 = constant(; value=float32[]{1}) : float32[]\n"
+            "  %2 = add(%0, %1) : float32[4] on 2\n"
+            "  return %2\n"
+            "}\n");
+  EXPECT_EQ(parse(test::table(), print(asked)), asked);
+  EXPECT_FALSE(asked == free);
+  EXPECT_NE(hash(asked), hash(free));
+}
+
 TEST(Print, NestsSubgraphs) {
   const std::string expected = R"(graph "rich graph"(
   %0: float32[b,3] "x \"quoted\"\x0a",
