@@ -1,6 +1,7 @@
 // `tandem plan MODEL.keras`: whether training it fits into a card's memory, how fast it will be, and what more memory would buy.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -49,7 +50,7 @@ Exit run(const Arguments& arguments) {
   question.batch = arguments.number("batch", 1).value_or(question.batch);
   question.limit_bytes = memory.value_or(0);
   if (arguments.has("curve") || html) question.curve_points = 9;
-  if (arguments.has("quick")) question.effort /= 16;
+  if (arguments.has("quick")) question.effort /= 16, question.curve_points = std::min(question.curve_points, 4);
   if (!card.empty()) question.card = device::card(card).name;
   if (isatty(STDERR_FILENO)) question.progress = [](const std::string& what) { std::fprintf(stderr, "\r\033[Kplanning %s", what.c_str()); };
 

@@ -21,7 +21,7 @@ constexpr size_t kMostMoves = 12;
 }
 
 std::string row(const std::string& what, const std::string& value, const std::string& more = "") {
-  std::string line = print("  %-26s %12s  %s", what.c_str(), value.c_str(), more.c_str());
+  std::string line = print("  %-34s %12s  %s", what.c_str(), value.c_str(), more.c_str());
   while (line.ends_with(' ')) line.pop_back();
   return line + "\n";
 }

@@ -1,5 +1,6 @@
 #include "forecast/words.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
@@ -41,15 +42,24 @@ std::string verdict(const Forecast& f) {
 
 std::string gain(const Forecast& f) {
   if (f.curve.size() < 2) return "";
-  const Situation &first = f.curve.front(), &last = f.curve.back();
-  const double gib = static_cast<double>(last.limit_bytes - first.limit_bytes) / 0x1p30;
-  const Situation* from = &first;  // where the limit stands on the curve
-  for (const Situation& s : f.curve)
-    if (s.limit_bytes <= f.limit_bytes) from = &s;
-  if (f.limit_bytes >= last.limit_bytes || gib <= 0) return cat("more than ", size(last.limit_bytes), " buys nothing for this batch");
-  const double more = static_cast<double>(last.limit_bytes - from->limit_bytes) / 0x1p30;
-  return cat("from ", size(from->limit_bytes), " on, a gigabyte more buys ", time((from->seconds - last.seconds) / std::max(more, 1e-9)),
-             " a step on average, until ", size(last.limit_bytes));
+  const Situation& last = f.curve.back();
+  if (f.limit_bytes >= last.limit_bytes) return cat("more than ", size(last.limit_bytes), " buys nothing for this batch");
+  // The curve at a limit, by lines between its points.
+  const auto at = [&](size_t limit) {
+    for (size_t i = 1; i < f.curve.size(); ++i) {
+      const Situation &l = f.curve[i - 1], &r = f.curve[i];
+      if (limit > r.limit_bytes) continue;
+      const double share = static_cast<double>(limit - l.limit_bytes) / static_cast<double>(r.limit_bytes - l.limit_bytes);
+      return l.seconds + share * (r.seconds - l.seconds);
+    }
+    return last.seconds;
+  };
+  const size_t from = std::max(f.limit_bytes, f.curve.front().limit_bytes), left = last.limit_bytes - from;
+  constexpr size_t kGiB = size_t{1} << 30;
+  std::string text;
+  if (left > kGiB) text = cat("beyond ", size(from), ", the next gigabyte buys ", time(at(from) - at(from + kGiB)), " a step, and ");
+  return cat(text, text.empty() ? cat("beyond ", size(from), ", ") : "", size(left), " more buy ", time(at(from) - last.seconds),
+             " a step; above ", size(last.limit_bytes), " nothing is gained");
 }
 
 const char* kind(Move::Kind k) {
@@ -72,7 +82,9 @@ std::string why(const Move& m) {
       return cat(m.what, at, ": its copies take ", time(m.seconds), " beside computing",
                  m.instead > 0 ? cat("; its kernel alone takes ", time(m.instead)) : "");
     case Move::Kind::ToHost: return cat(m.what, at, ": the host updates what waits there with it; the copy takes ", time(m.seconds));
-    case Move::Kind::StateOnHost: return cat(m.what, m.seconds > 0 ? cat(": used little for its size; its copies take ", time(m.seconds), " a step") : ": used and updated there");
+    case Move::Kind::StateOnHost:
+      return cat(m.what, m.seconds > 0 ? cat(": used little for its size; its copies take ", time(m.seconds), " a step")
+                                       : ": used and updated there");
   }
   return "";
 }
