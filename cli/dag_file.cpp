@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kNodeColumns[] = {"id", "cost_int", "mem_kb"}, kEdgeColumns[] = {"u", "v"};
 // So that no sum of a file overflows, in bytes or in time.
-constexpr int64_t kMostKilobytes = int64_t{1} << 40, kMostCost = int64_t{1} << 40;
+constexpr int64_t kMostKilobytes = int64_t{1} << 40, kMostCost = int64_t{1} << 40, kMostTogether = int64_t{1} << 49;
 
 // Of the nodes that may come next, the first of the file.
 std::vector<size_t> in_order(const std::vector<std::vector<int32_t>>& inputs, const std::vector<int64_t>& ids, const std::string& path) {
@@ -52,6 +52,11 @@ DagFile read_dag(const std::string& nodes_path, const std::string& edges_path) {
     file.ids.push_back(id);
     file.costs.push_back(cost);
     file.kilobytes.push_back(kilobytes);
+  }
+  for (const auto& [column, numbers] : {std::pair{1, &file.costs}, std::pair{2, &file.kilobytes}}) {
+    int64_t sum = 0;
+    for (int64_t x : *numbers)
+      if ((sum += x) > kMostTogether) user_error(nodes_path, ": ", kNodeColumns[column], " is more than ", kMostTogether, " in all");
   }
   if (file.ids.empty()) user_error(nodes_path, ": no nodes");
   std::vector<std::vector<int32_t>> inputs(file.ids.size());

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/text.hpp"
 #include "plan/schedule_cut.hpp"
 #include "plan/schedule_search.hpp"
 #include "plan/schedule_starts.hpp"
@@ -95,7 +96,21 @@ class Scheduler {
     if (is_better) best_ = {std::move(sequence), score};
   }
 
+  // What is computed and fetched; the rest of the actions follows.
+  std::vector<int32_t> sequence_of(const std::vector<ScheduleAction>& actions) const {
+    std::vector<int32_t> sequence;
+    for (const ScheduleAction& a : actions) {
+      const bool is_fetch = a.kind == ScheduleAction::Kind::Fetch;
+      if (!is_fetch && a.kind != ScheduleAction::Kind::Compute) continue;
+      TANDEM_CHECK(a.id >= 0 && a.id < (is_fetch ? model_.value_count() : model_.unit_count()), "schedule: the start names ", a.id);
+      const int32_t item = is_fetch ? model_.fetch[static_cast<size_t>(a.id)] : a.id;
+      if (item >= 0) sequence.push_back(item);
+    }
+    return sequence;
+  }
+
   void start(Moments& moments) {
+    if (!options_.start.empty()) consider(sequence_of(options_.start));
     consider(given_);
     if (model_.uses_host) consider(given_, false);
     const int32_t moment = moments.best_moment();

@@ -52,8 +52,11 @@ struct ScheduleAction {
 };
 
 struct ScheduleOptions {
-  int64_t effort = 0;               // steps of search, counted and not timed (I6); 0: quick rules alone
-  uint64_t seed = 1;                // of the search's random choices
+  int64_t effort = 0;  // steps of search, counted and not timed (I6); 0: quick rules alone
+  uint64_t seed = 1;   // of the search's random choices
+  // A schedule that is known already, of an earlier call or for a smaller limit: if it fits, the result costs no more. So costs fall as
+  // limits rise when each call gets the result of the one before.
+  std::vector<ScheduleAction> start;
   std::function<bool()> is_enough;  // asked now and then; once it says true, the best so far is the result, which then depends on when
 };
 

@@ -91,7 +91,7 @@ void Draft::update(int32_t value, bool is_new) {
   if (!is_new && bytes_[v] > 0) stretches(lives_[v], old_stretches_);
   find_lives(value, new_lives_);
   lives_[v].assign(new_lives_.begin(), new_lives_.end());
-  ++steps_;
+  steps_ += 1 + static_cast<int64_t>(readers_[value].size()) / 4;
   if (bytes_[v] == 0) return;
   stretches(new_lives_, new_stretches_);
   size_t i = 0, j = 0;
@@ -166,6 +166,7 @@ Draft::Gap Draft::gap(int32_t value, int32_t position) const {
     if (to <= position) continue;
     Gap gap{from, to};
     bool is_used_here = false;
+    steps_ += static_cast<int64_t>(readers_[value].size()) / 4;
     each_reader(value, [&](int32_t, int32_t p) {
       if (p < position && p > gap.from) gap.from = p;
       if (p > position && p < gap.to) gap.to = p;
@@ -186,6 +187,7 @@ bool Draft::is_live_before(int32_t value, int32_t position) const {
 
 int32_t Draft::last_touch(int32_t value, int32_t position) const {
   int32_t last = -1;
+  steps_ += static_cast<int64_t>(readers_[value].size()) / 4;
   for (const Life& life : lives_[static_cast<size_t>(value)]) {
     const int32_t from = position_[static_cast<size_t>(life.from)];
     if (from < position) last = std::max(last, from);

@@ -88,7 +88,8 @@ class Draft {
   std::vector<Stretch> old_stretches_, new_stretches_;
   std::vector<Change> log_;
   std::vector<int32_t> suspects_;
-  int64_t cost_ = 0, excess_ = 0, steps_ = 0;
+  int64_t cost_ = 0, excess_ = 0;
+  mutable int64_t steps_ = 0;
 };
 
 }  // namespace tandem::plan::scheduling

@@ -129,6 +129,30 @@ TEST(Schedule, IsTheSameEachTimeAndOthersWithAnotherSeed) {
   expect_sound(problem, schedule(problem, {.effort = kEffort, .seed = 2}));
 }
 
+TEST(Schedule, CostsNoMoreWithMoreMemory) {
+  for (uint32_t seed = 0; seed < 4; ++seed) {
+    ScheduleProblem problem = test::training_net(25, seed);
+    if (seed > 1) problem.link.time_per_gib = (int64_t{1} << 30) / 200;
+    const Schedule unlimited = schedule(problem);
+    std::vector<ScheduleAction> known;
+    int64_t before = INT64_MAX;
+    for (int64_t part = 20; part <= 100; part += 5) {
+      SCOPED_TRACE(part);
+      problem.limit = unlimited.least_possible + (unlimited.peak - unlimited.least_possible) * part / 100;
+      const Schedule s = schedule(problem, {.effort = kEffort / 10, .start = known});
+      expect_sound(problem, s);
+      if (!s.fits) {
+        EXPECT_TRUE(known.empty());
+        continue;
+      }
+      EXPECT_LE(s.cost, before);
+      before = s.cost;
+      known = s.actions;
+    }
+    EXPECT_EQ(before, unlimited.cost);
+  }
+}
+
 TEST(Schedule, StopsWhenAskedTo) {
   ScheduleProblem problem = test::training_net(40, 3);
   problem.limit = schedule(problem).peak / 2;
