@@ -223,8 +223,7 @@ void add_functions(nb::module_& m) {
       },
       nb::arg("body"), nb::arg("carry"), nb::arg("sequences"), nb::arg("length").none() = nb::none(), nb::arg("reverse") = false);
 
-  nb::class_<ThreadWork>(m, "ThreadWork",
-                         "What this thread traces and records. `with work:` in another thread goes on with it, while this one waits.")
+  nb::class_<ThreadWork>(m, "ThreadWork", "What this thread traces and records. `with work:` in another thread goes on with it, while this one waits.")
       .def(nb::init<>())
       .def("__enter__",
            [](nb::handle self) {
