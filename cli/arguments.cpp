@@ -8,18 +8,24 @@
 
 namespace tandem::cli {
 
-Arguments::Arguments(std::span<char* const> words) {
+Arguments::Arguments(std::span<char* const> words, std::span<const std::string_view> flags, size_t most_files) {
   for (size_t i = 0; i < words.size(); ++i) {
     std::string_view word = words[i];
     if (word == "--help" || word == "-h") {
       help_ = true;
       continue;
     }
-    if (!word.starts_with("--")) throw UsageError(cat("\"", word, "\" is not an option"));
+    if (!word.starts_with("--")) {
+      if (files_.size() == most_files) throw UsageError(cat("\"", word, "\" is not an option"));
+      files_.emplace_back(word);
+      continue;
+    }
     const size_t equals = word.find('=');
     const std::string name(word.substr(2, equals == word.npos ? word.npos : equals - 2));
-    if (equals == word.npos && i + 1 == words.size()) throw UsageError(cat("--", name, " needs a value"));
-    const std::string value = equals == word.npos ? words[++i] : std::string(word.substr(equals + 1));
+    const bool is_flag = std::find(flags.begin(), flags.end(), name) != flags.end();
+    if (is_flag && equals != word.npos) throw UsageError(cat("--", name, " takes no value"));
+    if (!is_flag && equals == word.npos && i + 1 == words.size()) throw UsageError(cat("--", name, " needs a value"));
+    const std::string value = is_flag ? "" : equals == word.npos ? words[++i] : std::string(word.substr(equals + 1));
     if (!options_.emplace(name, value).second) throw UsageError(cat("--", name, " is given twice"));
   }
 }

@@ -14,8 +14,20 @@ struct Command {
   std::string_view summary;  // one line, for `tandem --help`
   std::string_view help;     // for `tandem NAME --help`
   Exit (*run)(const Arguments& arguments);
+  std::span<const std::string_view> flags = {};  // options without a value
+  size_t most_files = 0;                         // how many words may be no options
+  std::string (*long_help)() = nullptr;          // instead of `help`, where it is put together from parts
 };
 
 extern const Command kDevices, kDoctor, kPlan;
+
+// One of the things that `tandem plan` does; plan.cpp has the list.
+struct PlanMode {
+  std::string_view option;   // by which it is asked for; empty: by a file
+  std::string_view summary;  // one line
+  std::string_view help;
+  Exit (*run)(const Arguments& arguments);
+};
+extern const PlanMode kPlanModel, kPlanCards, kPlanAllocate, kPlanDag;
 
 }  // namespace tandem::cli

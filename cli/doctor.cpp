@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <vector>
 
 #include "base/env.hpp"
 #include "base/text.hpp"
@@ -84,6 +85,56 @@ void check_openblas(Report& report) {
   report.found("OpenBLAS", config ? config() : "loaded");
 }
 
+// What a graphics card on the bus needs, by the number of who made it.
+struct Vendor {
+  std::string_view number, name, package;
+};
+constexpr Vendor kVendors[] = {{"0x10de", "NVIDIA", "nvidia-opencl-icd"},
+                               {"0x1002", "AMD", "mesa-opencl-icd or rocm-opencl-icd"},
+                               {"0x8086", "Intel", "intel-opencl-icd"}};
+
+std::vector<const Vendor*> cards() {
+  namespace fs = std::filesystem;
+  std::vector<const Vendor*> found;
+  std::error_code error;
+  for (fs::directory_iterator it("/sys/class/drm", error), end; !error && it != end; it.increment(error)) {
+    std::string number;
+    std::ifstream(it->path() / "device" / "vendor") >> number;
+    for (const Vendor& v : kVendors)
+      if (v.number == number && std::ranges::find(found, &v) == found.end()) found.push_back(&v);
+  }
+  return found;
+}
+
+// Asks the devices themselves; only what none of them can say is looked up: whether there is a loader, and a card without a driver.
+void check_gpus(Report& report) {
+  std::string used, skipped;
+  for (const std::string& name : device::names()) {
+    if (!name.starts_with("opencl:") && !name.starts_with("gpu:")) continue;
+    const std::string reason = device::skipped_because(name);
+    (reason.empty() ? used : skipped) +=
+        cat((reason.empty() ? used : skipped).empty() ? "" : "; ", name, reason.empty() ? "" : ": ", reason);
+  }
+  const bool has_loader = dlopen("libOpenCL.so.1", RTLD_LAZY | RTLD_LOCAL) != nullptr;
+  std::string drivers;
+  for (const Vendor* v : cards()) drivers += cat(drivers.empty() ? "" : ", ", v->package, " for ", v->name);
+  if (!used.empty()) report.found("GPUs", used);
+  if (!skipped.empty()) report.lacks("GPUs", skipped, "a newer driver, or another device; the CPU computes without it");
+  if (used.empty() && skipped.empty()) {
+    if (drivers.empty())
+      report.found("GPUs", "none in this machine");
+    else
+      report.lacks("GPUs", cat("there is a card, and ", has_loader ? "no driver for OpenCL" : "no OpenCL loader"),
+                   cat("install ", has_loader ? "" : "ocl-icd-libopencl1 and ", drivers, " (Debian)"));
+  }
+  std::error_code error;
+  if (has_loader && (std::filesystem::exists("/etc/OpenCL/vendors/pocl.icd", error) || !used.empty()))
+    report.found("emulated GPUs", "TANDEM_EMULATE_GPU=1x2GiB makes one of a core, by PoCL");
+  else
+    report.lacks("emulated GPUs", cat("TANDEM_EMULATE_GPU has nothing to make one of: ", has_loader ? "no PoCL" : "no OpenCL loader"),
+                 "install ocl-icd-libopencl1 and pocl-opencl-icd (Debian)");
+}
+
 void check_cache(Report& report, const std::string& folder) {
   namespace fs = std::filesystem;
   if (folder.empty()) {
@@ -132,6 +183,7 @@ Exit run(const Arguments& arguments) {
   check_processor(report);
   check_cpu_device(report);
   check_openblas(report);
+  check_gpus(report);
   return report.complete() ? Exit::Done : Exit::Failure;
 }
 
@@ -140,7 +192,7 @@ Exit run(const Arguments& arguments) {
 const Command kDoctor = {"doctor", "says what was found on this machine, and what to do about what is missing",
                          R"(usage: tandem doctor
 
-Looks at the environment variables, the cache of compiled kernels, the processor, the code generator and OpenBLAS. A line
+Looks at the environment variables, the cache of compiled kernels, the processor, the code generator, OpenBLAS and GPUs. A line
 begins with "ok", or with "--" when something is missing; then a hint follows.
 
 Exit code: 0 when tandem can run, 1 when something that it needs is missing, 2 for a wrong command line.

@@ -42,9 +42,9 @@ Exit run(std::span<char* const> words) {
   for (const Command* c : kCommands) {
     if (c->name != name) continue;
     try {
-      const Arguments arguments(words.subspan(1));
+      const Arguments arguments(words.subspan(1), c->flags, c->most_files);
       if (!arguments.asks_for_help()) return c->run(arguments);
-      print(stdout, c->help);
+      print(stdout, c->long_help ? c->long_help() : std::string(c->help));
       return Exit::Done;
     } catch (const UsageError& e) {
       return fail(name, cat(e.what(), "; see tandem ", name, " --help"), Exit::Usage);

@@ -4,12 +4,13 @@
 #   folder      may use (what those may use is included)
 set(TANDEM_LAYERS
   "base        "
+  "profile     base"
   "ir          base"
   "ops         ir"
   "transform   ops"
   "codegen     ops"
   "passes      codegen"
-  "device      codegen"
+  "device      codegen profile"
   "plan        device"
   "exec        plan"
   "engine      transform passes exec"
@@ -18,6 +19,7 @@ set(TANDEM_LAYERS
   "data        frontend"
   "train       data"
   "nn          train io"
+  "forecast    nn"
 )
 
 # The layer that each public header include/tandem/<name>.hpp belongs to; one that is not named here belongs to frontend, and

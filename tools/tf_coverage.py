@@ -12,8 +12,7 @@ import sys
 
 SKIP = ("tf.compat", "tf.raw_ops", "tf.tpu", "tf.keras", "tf.experimental.dtensor", "tf.lite", "tf.mlir")
 REASONS = {
-    "tf.feature_column": "deprecated by TensorFlow; Keras's preprocessing layers do it",
-    "tf.graph_util": "graphs of TensorFlow's own format are not read", "tf.profiler": "the engine's own profiles",
+    "tf.graph_util": "graphs of TensorFlow's own format are not read", "tf.profiler": "profiles are not served: start and stop write files",
     "tf.tools": "not a part of programs", "tf.xla": "every function is compiled anyway",
 }  # fmt: skip
 

@@ -1,6 +1,7 @@
 // The CPU: runs every launch at once, on the calling thread and the engine's own pool.
 #include <algorithm>
 
+#include "base/cores.hpp"
 #include "base/env.hpp"
 #include "base/log.hpp"
 #include "base/thread_pool.hpp"
@@ -29,15 +30,33 @@ class CpuStream final : public device::ImmediateStream {
   ThreadPool& pool_;
 };
 
+// Several devices of the CPU have cores of their own, which their threads stay on; so do those of one when TANDEM_CORES asks for it.
+struct Place {
+  std::vector<int> cores;
+  int threads;
+  bool is_pinned;
+};
+Place place_of(const device::Part& part) {
+  Place p{cores::part(cores::of_cpu(), part.index, part.count), part.threads, part.count > 1 || cores::are_pinned()};
+  if (p.threads == 0) p.threads = static_cast<int>(env::get_count("TANDEM_THREADS", kMostThreads)) / part.count;
+  if (p.threads == 0) p.threads = static_cast<int>(p.cores.size());
+  return p;
+}
+
 class CpuDevice final : public device::Device {
  public:
-  CpuDevice()
-      : pool_(static_cast<int>(env::get_count("TANDEM_THREADS", kMostThreads))),
+  explicit CpuDevice(const device::Part& part) : CpuDevice(part, place_of(part)) {}
+  CpuDevice(const device::Part& part, const Place& place)
+      : pool_(place.threads, place.is_pinned ? std::span<const int>(place.cores) : std::span<const int>()),
         cache_(env::cache_dir(), static_cast<uint64_t>(env::get_count("TANDEM_CACHE_MIB", kMostCacheMib)) << 20),
-        tools_{host_target(env::get("TANDEM_CPU_ISA")), cache_, pool_.threads()} {
-    info_.name = "cpu";
-    info_.description =
-        cat(pool_.threads(), pool_.threads() == 1 ? " thread, " : " threads, ", tools_.target.wide ? "512-bit" : "256-bit", " vectors");
+        tools_{host_target(env::get("TANDEM_CPU_ISA")), cache_, pool_.threads()},
+        memory_(part.name, part.limit_bytes),
+        pinned_(cat(part.name, ", pinned")) {
+    info_.name = part.name;
+    info_.memory_bytes = part.limit_bytes;
+    info_.cores = cores::text(place.cores);
+    info_.description = cat(pool_.threads(), pool_.threads() == 1 ? " thread" : " threads", place.is_pinned ? ", pinned, " : ", ",
+                            tools_.target.wide ? "512-bit" : "256-bit", " vectors");
     info_.host_memory = true;
     info_.gap_bytes = pool_.threads() > 1 ? kGapBytes : 0;
     if (cache_.is_empty()) prepare_generator(tools_.target);
@@ -74,14 +93,15 @@ class CpuDevice final : public device::Device {
   CodeCache cache_;
   Toolbox tools_;
   MemoryPool memory_;
-  device::Account pinned_{"cpu, pinned"};
+  device::Account pinned_;
   CpuStream stream_{pool_};
 };
 
 }  // namespace
 
 std::vector<device::Candidate> enumerate() {
-  return {{"cpu", [] { return std::make_unique<CpuDevice>(); }}};
+  return {{"cpu", [] { return std::make_unique<CpuDevice>(device::Part{.name = "cpu"}); }, "",
+           [](const device::Part& part) { return std::make_unique<CpuDevice>(part); }}};
 }
 
 }  // namespace tandem::cpu

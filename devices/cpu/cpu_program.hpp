@@ -33,6 +33,7 @@ struct KernelEntry {
 std::span<const KernelEntry> kernel_list();  // kernels.cpp
 
 // The entries, one source file each under kernels/.
+std::shared_ptr<const CpuProgram> make_gemm_dots(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal);
 std::shared_ptr<const CpuProgram> make_gemm_tiles(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal);
 std::shared_ptr<const CpuProgram> make_gemm_openblas(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal);
 std::shared_ptr<const CpuProgram> make_conv_winograd(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal);

@@ -1,5 +1,7 @@
 #include "host_target.hpp"
 
+#include <unistd.h>
+
 #include "base/text.hpp"
 
 namespace tandem::cpu {
@@ -22,6 +24,7 @@ Target host_target(std::string_view isa) {
   t.pairs = pairs && (isa == "native" || isa == "avx512_bf16");
   t.cpu = t.wide ? "x86-64-v4" : "x86-64-v3";
   t.lanes = t.wide ? 16 : 8;
+  if (const long l2 = sysconf(_SC_LEVEL2_CACHE_SIZE); l2 > 0) t.caches.l2_bytes = l2;
   return t;
 }
 

@@ -6,6 +6,7 @@ namespace tandem::cpu {
 std::span<const KernelEntry> kernel_list() {
   static constexpr KernelEntry kList[] = {
       // clang-format off: one line each
+      {"gemm/dots", make_gemm_dots},
       {"gemm/tiles", make_gemm_tiles},
       {"gemm/openblas", make_gemm_openblas},
       {"conv/winograd", make_conv_winograd},

@@ -25,14 +25,14 @@ std::unique_ptr<llvm::TargetMachine> make_machine(const Target& t) {
   const std::string triple = llvm::sys::getDefaultTargetTriple();
   const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple, error);
   if (!target) internal_error("LLVM has no target for ", triple, ": ", error);
-  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
-      triple, t.cpu, t.features, llvm::TargetOptions(), llvm::Reloc::PIC_, llvm::CodeModel::Small, llvm::CodeGenOptLevel::Less, true));
+  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(triple, t.cpu, "", llvm::TargetOptions(), llvm::Reloc::PIC_,
+                                                                          llvm::CodeModel::Small, llvm::CodeGenOptLevel::Less, true));
 }
 
 // A TargetMachine serves one thread at a time: each compilation borrows one, and they are kept.
 class Machine {
  public:
-  explicit Machine(const Target& t) : key_(t.cpu + t.features) {
+  explicit Machine(const Target& t) : key_(t.cpu) {
     std::lock_guard lock(mutex());
     auto& idle = machines()[key_];
     machine_ = idle.empty() ? make_machine(t) : std::move(idle.back());

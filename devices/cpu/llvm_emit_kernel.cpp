@@ -25,7 +25,6 @@ class Emitter final : Expressions {
     function_ = llvm::Function::Create(llvm::FunctionType::get(b_.getVoidTy(), {pointer, pointer, i64, i64, i64, i64}, false),
                                        llvm::Function::ExternalLinkage, kKernelSymbol, module_);
     function_->addFnAttr("target-cpu", target_.cpu);
-    function_->addFnAttr("target-features", target_.features);
     function_->addFnAttr("prefer-vector-width", target_.wide ? "512" : "256");
     function_->addFnAttr(llvm::Attribute::NoUnwind);
 
@@ -223,7 +222,7 @@ class Emitter final : Expressions {
     close_loop(cells, row, cell, b_.getInt64(1), {});
   }
 
-  // A row stays in the first cache while its reductions, and then its results, walk over it.
+  // A row stays in the L1 cache while its reductions, and then its results, walk over it.
   void row_by_row(Place& row) {
     row_depth_ = row.depth;
     row_state_.clear();

@@ -10,6 +10,7 @@ namespace tandem::cpu {
 
 class MemoryPool {
  public:
+  explicit MemoryPool(std::string name = "cpu", size_t limit_bytes = 0) : account_(std::move(name), limit_bytes) {}
   ~MemoryPool();
   device::BufferRef allocate(device::Device& owner, size_t bytes);
   void trim();                                     // frees the kept blocks, of the small ones those of this thread
@@ -25,7 +26,7 @@ class MemoryPool {
   void take_back(void* block, size_t bytes, size_t capacity);
   void* fresh(size_t capacity, size_t asked);
 
-  device::Account account_{"cpu"};
+  device::Account account_;
   std::mutex mutex_;  // guards the large blocks; small ones are kept by each thread
   std::multimap<size_t, void*> large_;
   size_t large_bytes_ = 0;

@@ -9,7 +9,7 @@ namespace {
 using ir::Prim;
 using ir::Scalar;
 
-constexpr int64_t kTile = 64;  // columns: a line of memory holds several rows' elements, and all lines stay in the first cache
+constexpr int64_t kTile = 64;  // columns: a line of memory holds several rows' elements, and all lines stay in the L1 cache
 
 constexpr double kLargestWindow = 9;  // elements: 3 x 3
 

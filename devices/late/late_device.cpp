@@ -46,7 +46,8 @@ class Late final : public LateDevice, public Memories {
     info_.rates = {
         .flops_per_second = 1e9, .bytes_per_second = 1e9, .link_bytes_per_second = o.link_bytes_per_second, .launch_seconds = 1e-5};
     for (size_t i = 0; i < streams_.size(); ++i)
-      streams_[i] = std::make_unique<LateStream>(*this, o.seed * streams_.size() + i, o.longest_delay_us);
+      streams_[i] =
+          std::make_unique<LateStream>(*this, static_cast<device::StreamKind>(i), o.seed * streams_.size() + i, o.longest_delay_us);
   }
   ~Late() override {
     for (auto& s : streams_) s.reset();  // they work off what is queued
@@ -158,7 +159,7 @@ class Late final : public LateDevice, public Memories {
   }
 
   device::DeviceInfo info_;
-  device::Account memory_, pinned_{"late, pinned"};
+  device::Account memory_, pinned_{"late, pinned", 0, &device::host_account()};
   mutable std::mutex mutex_;
   std::array<Counter, kOperations> counters_;
   std::multimap<size_t, void*> free_;

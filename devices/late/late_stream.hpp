@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "device/device.hpp"
+#include "profile/recorder.hpp"
 
 namespace tandem::late {
 
@@ -42,9 +43,9 @@ class Memories {
   virtual void count_launch() = 0;
 };
 
-class LateStream final : public device::Stream {
+class LateStream final : public device::Stream, public profile::Reporter {
  public:
-  LateStream(Memories& memories, uint64_t seed, int longest_delay_us);
+  LateStream(Memories& memories, device::StreamKind kind, uint64_t seed, int longest_delay_us);
   ~LateStream() override;
   void launch(const std::shared_ptr<const device::Program>& program, const device::LaunchArgs& args) override;
   void copy(void* to, const void* from, size_t bytes) override;
@@ -54,6 +55,7 @@ class LateStream final : public device::Stream {
   void record(device::Event& event) override;
   void wait(device::Event& event) override;
   void synchronize() override;
+  void report() override;
 
   void poison(void* block, size_t bytes);  // also behind a failure
   void free(void* block);                  // likewise
@@ -62,8 +64,10 @@ class LateStream final : public device::Stream {
   struct Work {
     std::function<void()> run;
     bool always = false;  // also after a failure: marks of events
+    profile::Piece piece = {};
   };
-  void add(std::function<void()> work);  // skipped when something before it failed
+  void add(std::function<void()> work, profile::Piece piece = {});  // skipped when something before it failed
+  profile::Piece piece(profile::Kind kind, size_t bytes = 0) const { return profile::Piece::given(track_, kind, bytes); }
   void push(Work work);
   void loop();
   void delay();
@@ -76,6 +80,8 @@ class LateStream final : public device::Stream {
   std::exception_ptr error_;
   std::mt19937_64 random_;  // the thread's own
   const int longest_delay_us_;
+  const uint16_t track_;  // in profiles
+  const std::string name_;
   std::thread thread_;  // last: it uses all of the above
 };
 

@@ -51,20 +51,39 @@ class NullEvent final : public device::Event {
   std::atomic<double> time{0};  // at which it was recorded
 };
 
+// What all streams of a device share: one copy after the other goes each way over the link, and kernels and copies within memory take
+// turns.
+class Shared {
+ public:
+  enum class What : uint8_t { Compute, Up, Down };
+  // From when on somebody has it, who wants it from `now` on for so long; gives when he is done.
+  double take(What what, double now, double seconds) {
+    std::lock_guard lock(mutex_);
+    double& free = free_[static_cast<size_t>(what)];
+    free = std::max(free, now) + seconds;
+    return free;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::array<double, 3> free_{};
+};
+
 // A clock of its own; waiting for an event moves it forward.
 class NullStream final : public device::Stream {
  public:
-  explicit NullStream(const device::Rates& rates) : rates_(rates) {}
+  using What = Shared::What;
+  NullStream(const device::Rates& rates, Shared& shared) : rates_(rates), shared_(shared) {}
   void launch(const std::shared_ptr<const device::Program>& program, const device::LaunchArgs&) override {
-    pass(static_cast<const NullProgram&>(*program).seconds());
+    pass(What::Compute, static_cast<const NullProgram&>(*program).seconds());
   }
-  void copy(void*, const void*, size_t bytes) override { move(2 * bytes, rates_.bytes_per_second); }
-  void upload(void*, const void*, size_t bytes) override { move(bytes, rates_.link_bytes_per_second); }
+  void copy(void*, const void*, size_t bytes) override { move(What::Compute, 2 * bytes, rates_.bytes_per_second); }
+  void upload(void*, const void*, size_t bytes) override { move(What::Up, bytes, rates_.link_bytes_per_second); }
   void download(void* host, const void*, size_t bytes) override {
     if (bytes) std::memset(host, 0, bytes);
-    move(bytes, rates_.link_bytes_per_second);
+    move(What::Down, bytes, rates_.link_bytes_per_second);
   }
-  void fill(void*, uint8_t, size_t bytes) override { move(bytes, rates_.bytes_per_second); }
+  void fill(void*, uint8_t, size_t bytes) override { move(What::Compute, bytes, rates_.bytes_per_second); }
   void record(device::Event& event) override { static_cast<NullEvent&>(event).time = elapsed_seconds(); }
   void wait(device::Event& event) override {
     event.synchronize();
@@ -80,26 +99,30 @@ class NullStream final : public device::Stream {
   }
 
  private:
-  void move(size_t bytes, double bytes_per_second) { pass(static_cast<double>(bytes) / bytes_per_second + rates_.launch_seconds); }
-  void pass(double seconds) {
+  void move(What what, size_t bytes, double bytes_per_second) {
+    pass(what, static_cast<double>(bytes) / bytes_per_second + rates_.launch_seconds);
+  }
+  void pass(What what, double seconds) {
     std::lock_guard lock(mutex_);
-    now_ += seconds;
+    now_ = shared_.take(what, now_, seconds);
   }
   const device::Rates& rates_;
+  Shared& shared_;
   mutable std::mutex mutex_;
   double now_ = 0;
 };
 
 class NullDevice final : public device::Device {
  public:
-  explicit NullDevice(const Model& model) : memory_("null", model.memory_bytes) {
-    info_.name = "null";
+  explicit NullDevice(const Model& model) : memory_(model.name, model.memory_bytes) {
+    info_.name = model.name;
     info_.description =
         cat("keeps time only: ", model.rates.flops_per_second / 1e12, " TFLOP/s, ", model.rates.bytes_per_second / 1e9, " GB/s");
     info_.memory_bytes = model.memory_bytes;
+    info_.host_memory = model.host_memory;
     info_.executes = false;
     info_.rates = model.rates;
-    for (auto& stream : streams_) stream = std::make_unique<NullStream>(info_.rates);
+    for (auto& stream : streams_) stream = std::make_unique<NullStream>(info_.rates, shared_);
   }
   const device::DeviceInfo& info() const override { return info_; }
   device::BufferRef allocate(size_t bytes) override { return device::BufferRef(new NullBuffer(*this, memory_, addresses_, bytes)); }
@@ -117,15 +140,28 @@ class NullDevice final : public device::Device {
   device::DeviceInfo info_;
   device::Account memory_, pinned_{"null, pinned"};
   Addresses addresses_;
+  Shared shared_;
   std::array<std::unique_ptr<NullStream>, device::kStreamKinds> streams_;
 };
 
 }  // namespace
 
+Model model_of(const device::Card& card) {
+  return {.name = std::string(card.name), .memory_bytes = device::usable_bytes(card), .rates = device::rates_of(card)};
+}
+
+Model host_model() { return {.name = "host", .host_memory = true, .memory_bytes = 0, .rates = device::kHostBesideACard}; }
+
 std::unique_ptr<device::Device> make_device(const Model& model) { return std::make_unique<NullDevice>(model); }
 
 std::vector<device::Candidate> enumerate() {
-  return {{.name = "null", .make = [] { return make_device(Model{}); }, .only_when_named = true}};
+  std::vector<device::Candidate> all{{.name = "null", .make = [] { return make_device(Model{}); }, .only_when_named = true}};
+  all.push_back({.name = "null:host", .make = [] { return make_device(host_model()); }, .is_listed = false, .only_when_named = true});
+  for (const device::Card& card : device::cards()) {
+    const std::string name = cat("null:", card.name);
+    all.push_back({.name = name, .make = [&card] { return make_device(model_of(card)); }, .is_listed = false, .only_when_named = true});
+  }
+  return all;
 }
 
 }  // namespace tandem::null

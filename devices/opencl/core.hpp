@@ -7,6 +7,7 @@
 
 #include "base/blob_cache.hpp"
 #include "codegen/c_render.hpp"
+#include "failures.hpp"
 #include "loader.hpp"
 #include "memory.hpp"
 
@@ -27,6 +28,7 @@ struct Core {
   std::unique_ptr<Memory> memory;
   std::unique_ptr<PinnedMemory> pinned;
   std::unique_ptr<Codes> codes;
+  std::unique_ptr<Failures> failures;
 
   Core();
   ~Core();

@@ -11,11 +11,13 @@ namespace tandem::opencl {
 namespace {
 
 constexpr int kMostDevices = 16;
+constexpr double kLeastSpeed = 0.001;
 
 [[noreturn]] void refuse(std::string_view text, std::string_view why) {
   user_error("TANDEM_EMULATE_GPU: \"", text, "\": ", why,
-             "\n  hint: it is NxSIZE or NxSIZE@RATE, such as 1x2GiB or 2x512MiB@12GB/s: so many devices, the memory of each, and how fast "
-             "copies to and from it are");
+             "\n  hint: it is NxSIZE, NxSIZE@RATE or NxSIZE@RATE*SPEED, such as 1x2GiB, 2x512MiB@12GB/s or 1x2GiB*0.5: so many devices, "
+             "the memory "
+             "of each, how fast copies to and from it are, and which part of a core's speed it computes with");
 }
 
 // A number at the front, which goes.
@@ -56,15 +58,24 @@ Emulation parse_emulation(std::string_view text) {
     refuse(text, cat("a memory of ", size * unit, " bytes is not from 1 byte to 64 TiB"));
   e.count = static_cast<int>(count);
   e.memory_bytes = static_cast<size_t>(size * unit);
-  if (rest.empty()) return e;
-  if (!rest.starts_with("@")) refuse(text, cat("\"", rest, "\" behind the size is no rate: that begins with @"));
-  rest.remove_prefix(1);
-  if (!take_number(rest, size) || !take_unit(rest, unit) || rest != "/s" || !(size > 0)) refuse(text, "the rate is not such as 12GB/s");
-  e.bytes_per_second = size * unit;
+  if (rest.starts_with("@")) {
+    rest.remove_prefix(1);
+    if (!take_number(rest, size) || !take_unit(rest, unit) || !rest.starts_with("/s") || !(size > 0))
+      refuse(text, "the rate is not such as 12GB/s");
+    rest.remove_prefix(2);
+    e.bytes_per_second = size * unit;
+  }
+  if (rest.starts_with("*")) {
+    rest.remove_prefix(1);
+    if (!take_number(rest, e.speed) || !(e.speed >= kLeastSpeed && e.speed <= 1))
+      refuse(text, "the speed is not from 0.001 to 1: no device is faster than its core");
+  }
+  if (!rest.empty())
+    refuse(text, cat("\"", rest, "\" at the end is neither a rate, which begins with @, nor a speed, which begins with *"));
   return e;
 }
 
-PacedCopies::~PacedCopies() {
+Pace::~Pace() {
   {
     std::lock_guard lock(mutex_);
     ends_ = true;
@@ -73,13 +84,23 @@ PacedCopies::~PacedCopies() {
   thread_.join();
 }
 
-void PacedCopies::add(cl_event before, cl_event after, size_t bytes, std::function<void()> copy) {
+void Pace::add(const profile::Piece& piece, cl_event before, cl_event after, size_t bytes, std::function<void()> copy) {
   std::lock_guard lock(mutex_);
-  jobs_.push_back({before, after, bytes, std::move(copy)});
+  jobs_.push_back({piece, nullptr, before, after, bytes, std::move(copy)});
+  changed_.notify_all();
+}
+void Pace::add_launch(const profile::Piece& piece, cl_event begin, cl_event before, cl_event after) {
+  std::lock_guard lock(mutex_);
+  jobs_.push_back({piece, begin, before, after, 0, {}});
   changed_.notify_all();
 }
 
-void PacedCopies::loop() {
+double Pace::seconds_of(const Job& job, double passed) const {
+  if (job.begin) return passed / speed_;
+  return bytes_per_second_ > 0 ? static_cast<double>(job.bytes) / bytes_per_second_ : 0;
+}
+
+void Pace::loop() {
   using Clock = std::chrono::steady_clock;
   const Functions& f = functions();
   std::unique_lock lock(mutex_);
@@ -89,17 +110,22 @@ void PacedCopies::loop() {
     Job job = std::move(jobs_.front());
     jobs_.pop_front();
     lock.unlock();
-    cl_int status = f.WaitForEvents(1, &job.before);
-    f.ReleaseEvent(job.before);
+    cl_int status = CL_SUCCESS;
+    const auto wait_for = [&](cl_event event) {
+      const cl_int of_this = f.WaitForEvents(1, &event);
+      if (status == CL_SUCCESS) status = of_this;
+      f.ReleaseEvent(event);
+    };
+    wait_for(job.begin ? job.begin : job.before);
     const auto begin = Clock::now();
+    if (job.begin) wait_for(job.before);
     if (status == CL_SUCCESS) {
-      job.copy();
-      if (bytes_per_second_ > 0) {
-        const std::chrono::duration<double> on_the_link(static_cast<double>(job.bytes) / bytes_per_second_);
-        std::this_thread::sleep_until(begin + std::chrono::duration_cast<Clock::duration>(on_the_link));
-      }
+      if (job.copy) job.copy();
+      const std::chrono::duration<double> needed(seconds_of(job, std::chrono::duration<double>(Clock::now() - begin).count()));
+      std::this_thread::sleep_until(begin + std::chrono::duration_cast<Clock::duration>(needed));
     }
     job.copy = nullptr;  // what it holds goes before anybody is told that it is done
+    if (job.piece && status == CL_SUCCESS) job.piece.done(begin.time_since_epoch().count(), profile::now());
     f.SetUserEventStatus(job.after, status == CL_SUCCESS ? CL_COMPLETE : status);
     f.ReleaseEvent(job.after);
     lock.lock();

@@ -9,34 +9,43 @@
 #include <string_view>
 #include <thread>
 
+#include "profile/recorder.hpp"
+
 namespace tandem::opencl {
 
 struct Emulation {
   int count = 0;
   size_t memory_bytes = 0;
   double bytes_per_second = 0;  // of the link, each way; 0: as fast as copies are
+  double speed = 1;             // of what it computes, as a part of the core's: 0.5 takes twice as long
 };
-// "2x512MiB@12GB/s": the rate may be left out. UserError says what is wrong and what the form is.
+// "2x512MiB@12GB/s*0.5": the rate and the speed may be left out. UserError says what is wrong and what the form is.
 Emulation parse_emulation(std::string_view text);
 
 // Does one stream's copies in order, on a thread of its own, while the device computes. A copy ends when it is done and its time on the
-// link has passed.
-class PacedCopies {
+// link has passed; a launch of a slower device, when it is done and as long again as it is slower.
+class Pace {
  public:
-  explicit PacedCopies(double bytes_per_second) : bytes_per_second_(bytes_per_second), thread_([this] { loop(); }) {}
-  ~PacedCopies();
+  Pace(double bytes_per_second, double speed) : bytes_per_second_(bytes_per_second), speed_(speed), thread_([this] { loop(); }) {}
+  ~Pace();
+  bool slows_launches() const { return speed_ < 1; }
+  // `after`, a user event, is set when as much time has passed since `begin` as the device needs for what the core did until `before`.
+  void add_launch(const profile::Piece& piece, cl_event begin, cl_event before, cl_event after);
   // `copy` runs once `before` has happened; then `after`, a user event, is set. Releases `before`, and `after` for the thread.
-  void add(cl_event before, cl_event after, size_t bytes, std::function<void()> copy);
+  // `piece`: is told when it was done.
+  void add(const profile::Piece& piece, cl_event before, cl_event after, size_t bytes, std::function<void()> copy);
 
  private:
   struct Job {
-    cl_event before, after;
+    profile::Piece piece;
+    cl_event begin, before, after;
     size_t bytes;
     std::function<void()> copy;
   };
   void loop();
+  double seconds_of(const Job& job, double passed) const;
 
-  const double bytes_per_second_;
+  const double bytes_per_second_, speed_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Job> jobs_;

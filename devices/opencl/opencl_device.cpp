@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdio>
 
+#include "base/cores.hpp"
 #include "base/env.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
@@ -82,7 +83,7 @@ class PinnedBuffer final : public device::Buffer {
 
 class OpenCl final : public device::Device {
  public:
-  explicit OpenCl(const Options& o) : pinned_(cat(o.name, ", pinned")) {
+  explicit OpenCl(const Options& o) : pinned_(cat(o.name, ", pinned"), 0, &device::host_account()) {
     core_.name = o.name;
     core_.device = o.device;
     cl_int status = CL_SUCCESS;
@@ -103,17 +104,21 @@ class OpenCl final : public device::Device {
     info_.name = o.name;
     info_.memory_bytes = o.memory_bytes ? o.memory_bytes : there;
     const auto units = info_of<cl_uint>(o.device, CL_DEVICE_MAX_COMPUTE_UNITS);
-    info_.description = o.emulated
-                            ? cat("emulated GPU on ", units, units == 1 ? " core of the CPU (" : " cores of the CPU (", device_name, ")")
-                            : cat(device_name, ", ", units, " compute units, driver ", driver);
+    info_.driver = driver;
+    info_.cores = o.cores;
+    info_.description = o.emulated ? cat("emulated GPU on ", units, units == 1 ? " core of the CPU (" : " cores of the CPU (", device_name,
+                                         ")", o.speed < 1 ? cat(", at ", o.speed, " of its speed") : "")
+                                   : cat(device_name, ", ", units, " compute units");
     info_.rates.link_bytes_per_second = o.link_bytes_per_second;
     core_.memory =
         std::make_unique<Memory>(core_.context, info_.memory_bytes,
                                  static_cast<size_t>(info_of<cl_ulong>(o.device, CL_DEVICE_MAX_MEM_ALLOC_SIZE)), o.emulated, o.name);
     core_.codes = std::make_unique<Codes>(env::cache_dir(), static_cast<uint64_t>(env::get_count("TANDEM_CACHE_MIB", kMostCacheMib)) << 20);
     core_.pinned = std::make_unique<PinnedMemory>(core_.context, core_.device);
-    for (auto& s : streams_)
-      s = std::make_unique<OpenClStream>(core_, o.emulated ? std::make_unique<PacedCopies>(o.link_bytes_per_second) : nullptr);
+    core_.failures = std::make_unique<Failures>(core_.context, core_.device, losses());
+    for (size_t i = 0; i < streams_.size(); ++i)
+      streams_[i] = std::make_unique<OpenClStream>(core_, static_cast<device::StreamKind>(i),
+                                                   o.emulated ? std::make_unique<Pace>(o.link_bytes_per_second, o.speed) : nullptr);
   }
 
   const device::DeviceInfo& info() const override { return info_; }
@@ -130,14 +135,15 @@ class OpenCl final : public device::Device {
   device::Account& pinned_memory() override { return pinned_; }
   void trim() override { core_.memory->trim(); }
   device::Stream& stream(device::StreamKind kind) override { return *streams_[static_cast<size_t>(kind)]; }
-  std::unique_ptr<device::Event> make_event() override { return std::make_unique<OpenClEvent>(core_.context); }
+  std::unique_ptr<device::Event> make_event() override { return std::make_unique<OpenClEvent>(core_); }
 
   bool can(const ir::OpCall& call) const override {
     const auto no = [&](std::string_view why) {
       log::line(log::Topic::Dispatch, call.op.name, ": not on ", info_.name, ": ", why);
       return false;
     };
-    if (call.op.evaluate && !call.op.body && !call.op.loops && !call.op.decompose) return no("the row has only a routine on host memory");
+    if (call.op.evaluate && !call.op.body && !call.op.loops && !call.op.decompose && !has_kernel(call.op.name))
+      return no("the row has only a routine on host memory");
     if (!core_.has_double)
       for (const ir::TensorType& t : call.in)
         if (t.dtype == DType::F64) return no("the device has no double (cl_khr_fp64)");
@@ -175,25 +181,37 @@ OpenClBuffer::~OpenClBuffer() { opencl_.core().memory->take_back(data(), bytes()
 PinnedBuffer::PinnedBuffer(OpenCl& owner, void* memory, size_t bytes) : Buffer(owner, memory, bytes), opencl_(owner) {}
 PinnedBuffer::~PinnedBuffer() { opencl_.take_back_pinned(data(), bytes()); }
 
+// Whether PoCL's thread for a core stays there: it takes cores by number from 0 on, so only where the process may use all of those.
+bool are_kept_apart() {
+  const std::vector<int> allowed = cores::allowed();
+  return allowed.back() + 1 == static_cast<int>(allowed.size());
+}
+// PoCL reads it when it is first asked for devices.
+void keep_apart() {
+  if (!env::get("TANDEM_EMULATE_GPU").empty() && are_kept_apart()) setenv("POCL_AFFINITY", "1", 0);
+}
+
 void add_emulated(std::vector<device::Candidate>& all) {
   const std::string text = env::get("TANDEM_EMULATE_GPU");
   if (text.empty()) return;
   const Emulation e = parse_emulation(text);
   std::string why;
   const cl_device_id first = find_functions(why) ? find_cpu(0, why) : nullptr;
+  const std::vector<int> cores = cores::of_emulated_gpus();
   for (int i = 0; i < e.count; ++i) {
     const std::string name = cat("gpu:", i);
-    all.push_back({name,
-                   [name, i, e] {
-                     std::string unused;
-                     return make_device({.name = name,
-                                         .device = find_cpu(i, unused),
-                                         .emulated = true,
-                                         .link_bytes_per_second = e.bytes_per_second,
-                                         .memory_bytes = e.memory_bytes,
-                                         .group_schedules = false});
-                   },
-                   why});
+    const auto make = [e, core = cores[static_cast<size_t>(i)]](const device::Part& part) {
+      std::string unused;
+      return make_device({.name = part.name,
+                          .device = find_cpu(core, unused),
+                          .emulated = true,
+                          .cores = are_kept_apart() ? cat(core) : "",
+                          .link_bytes_per_second = e.bytes_per_second,
+                          .speed = e.speed,
+                          .memory_bytes = part.limit_bytes ? part.limit_bytes : e.memory_bytes,
+                          .group_schedules = false});
+    };
+    all.push_back({name, [name, make] { return make({.name = name}); }, why, make});
   }
   if (first)
     std::fprintf(stderr, "tandem: TANDEM_EMULATE_GPU=%s: gpu:0%s no real GPU%s, but cores of this machine's CPU (%s)\n", text.c_str(),
@@ -205,6 +223,7 @@ void add_emulated(std::vector<device::Candidate>& all) {
 
 Core::Core() = default;
 Core::~Core() {
+  failures.reset();
   codes.reset();
   pinned.reset();
   memory.reset();
@@ -215,7 +234,7 @@ std::unique_ptr<device::Device> make_device(const Options& options) { return std
 
 std::vector<cl_device_id> find_gpus() { return devices_of(CL_DEVICE_TYPE_GPU); }
 
-cl_device_id find_cpu(int n, std::string& why) {
+cl_device_id find_cpu(int core, std::string& why) {
   static const std::vector<cl_device_id>& cores = *new std::vector<cl_device_id>([] {
     for (cl_device_id cpu : devices_of(CL_DEVICE_TYPE_CPU)) {
       // The threads that copy write to buffers where they lie.
@@ -229,7 +248,7 @@ cl_device_id find_cpu(int n, std::string& why) {
     }
     return std::vector<cl_device_id>();
   }());
-  if (!cores.empty()) return cores[static_cast<size_t>(n) % cores.size()];
+  if (!cores.empty()) return cores[static_cast<size_t>(core) % cores.size()];
   why = "there is no OpenCL for the CPU to emulate a GPU with; install PoCL (Debian: pocl-opencl-icd)";
   return nullptr;
 }
@@ -237,13 +256,16 @@ cl_device_id find_cpu(int n, std::string& why) {
 std::vector<device::Candidate> enumerate() {
   std::vector<device::Candidate> all;
   std::string why;
+  keep_apart();
   if (find_functions(why)) {
     int number = 0;
     for (cl_device_id d : find_gpus()) {
       const std::string name = cat("opencl:", number++);
       const std::string missing = shortcoming(d);
-      all.push_back({name, [name, d] { return make_device({.name = name, .device = d}); },
-                     missing.empty() ? "" : cat(text_of(d, CL_DEVICE_NAME), ": ", missing)});
+      all.push_back(
+          {name, [name, d] { return make_device({.name = name, .device = d}); },
+           missing.empty() ? "" : cat(text_of(d, CL_DEVICE_NAME), ": ", missing),
+           [d](const device::Part& part) { return make_device({.name = part.name, .device = d, .memory_bytes = part.limit_bytes}); }});
     }
   }
   add_emulated(all);

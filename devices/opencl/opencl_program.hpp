@@ -23,9 +23,15 @@ struct KernelEntry {
   std::shared_ptr<const OpenClProgram> (*make)(const codegen::Kernel& kernel, Core& core, std::string& refusal);
 };
 std::span<const KernelEntry> kernel_list();  // kernels.cpp
+// Whether a row that has only a routine on host memory has a kernel here nevertheless.
+bool has_kernel(std::string_view op);
 
 // The entries, one source file each under kernels/.
 std::shared_ptr<const OpenClProgram> make_gemm(const codegen::Kernel& kernel, Core& core, std::string& refusal);
+std::shared_ptr<const OpenClProgram> make_conv(const codegen::Kernel& kernel, Core& core, std::string& refusal);
+std::shared_ptr<const OpenClProgram> make_check(const codegen::Kernel& kernel, Core& core, std::string& refusal);
+std::shared_ptr<const OpenClProgram> make_put(const codegen::Kernel& kernel, Core& core, std::string& refusal);
+std::shared_ptr<const OpenClProgram> make_order(const codegen::Kernel& kernel, Core& core, std::string& refusal);
 std::shared_ptr<const OpenClProgram> make_generated(const codegen::Kernel& kernel, Core& core, std::string& refusal);
 
 // Sets arguments one behind the other and queues the launch, under the code's lock.

@@ -17,6 +17,7 @@ void CL_CALLBACK free_staged(cl_event, cl_int, void* staged) { delete[] static_c
 
 // ---- events ----
 
+OpenClEvent::OpenClEvent(Core& core) : core_(core), context_(core.context) {}
 OpenClEvent::~OpenClEvent() {
   if (event_) functions().ReleaseEvent(event_);
 }
@@ -33,9 +34,11 @@ cl_event OpenClEvent::retained() const {
 void OpenClEvent::synchronize() {
   cl_event e = retained();
   if (!e) return;
+  const profile::Span waiting(profile::Kind::HostWait, "an event");
   const cl_int status = functions().WaitForEvents(1, &e);
   functions().ReleaseEvent(e);
   check(status, "work before an event");
+  core_.failures->check(Failures::Who::Copies);
 }
 bool OpenClEvent::has_happened() const {
   cl_event e = retained();
@@ -48,21 +51,77 @@ bool OpenClEvent::has_happened() const {
 
 // ---- streams ----
 
-OpenClStream::OpenClStream(Core& core, std::unique_ptr<PacedCopies> copies) : core_(core), copies_(std::move(copies)) {
-  cl_int status = CL_SUCCESS;
-  queue_ = functions().CreateCommandQueue(core_.context, core_.device, 0, &status);
-  check(status, "making a queue");
+OpenClStream::OpenClStream(Core& core, device::StreamKind kind, std::unique_ptr<Pace> pace)
+    : core_(core),
+      kind_(kind),
+      pace_(std::move(pace)),
+      track_(profile::Recorder::get().track(core.name, device::name(kind))),
+      name_(cat(core.name, " ", device::name(kind))) {
+  make_queue(false);
+  profile::Recorder::get().join(*this);
 }
 OpenClStream::~OpenClStream() {
+  profile::Recorder::get().leave(*this);
   functions().Finish(queue_);
-  copies_.reset();
+  pace_.reset();
+  times_.reset();
   functions().ReleaseCommandQueue(queue_);
+}
+
+void OpenClStream::make_queue(bool keeps_times) {
+  cl_int status = CL_SUCCESS;
+  cl_command_queue made = functions().CreateCommandQueue(core_.context, core_.device, keeps_times ? CL_QUEUE_PROFILING_ENABLE : 0, &status);
+  check(status, "making a queue");
+  if (queue_) functions().ReleaseCommandQueue(queue_);
+  queue_ = made;
+  times_.reset();
+  if (keeps_times) times_.emplace(queue_);
+}
+
+void OpenClStream::follow_profile() {
+  const bool is_on = profile::Recorder::is_on();
+  if (is_on == times_.has_value()) return;
+  check(functions().Finish(queue_), "waiting for a stream");
+  make_queue(is_on);
+}
+
+void OpenClStream::given(const profile::Piece& piece, const Commands& commands) {
+  if (commands.first && times_) times_->add(piece, commands);
+}
+
+void OpenClStream::report() {
+  std::lock_guard lock(mutex_);
+  functions().Finish(queue_);
+  if (times_) times_->tell();
 }
 
 void OpenClStream::launch(const std::shared_ptr<const device::Program>& program, const device::LaunchArgs& args) {
   std::lock_guard lock(mutex_);
+  follow_profile();
+  const profile::Piece launched = piece(profile::Kind::Launch);
+  Commands commands;
+  cl_event begin = pace_ && pace_->slows_launches() ? marker() : nullptr;
+  const Capture capture(launched && !begin ? &commands : nullptr);  // one that is paced is done when its time has passed
   static_cast<const OpenClProgram&>(*program).enqueue(core_, queue_, args);
+  given(launched, commands);
+  if (begin) {
+    cl_event done = marker();
+    pace_->add_launch(launched, begin, done, held());
+  }
   functions().Flush(queue_);
+}
+
+// What is given to the queue later waits for the event, which is the caller's to set.
+cl_event OpenClStream::held() {
+  cl_int status = CL_SUCCESS;
+  cl_event after = functions().CreateUserEvent(core_.context, &status);
+  check(status, "making an event");
+  functions().RetainEvent(after);
+  status = functions().EnqueueBarrierWithWaitList(queue_, 1, &after, nullptr);
+  functions().ReleaseEvent(after);
+  check(status, "waiting for what is paced");
+  functions().Flush(queue_);
+  return after;
 }
 
 cl_event OpenClStream::marker() {
@@ -73,18 +132,13 @@ cl_event OpenClStream::marker() {
 }
 
 // What is given to the queue later waits for the copy, and the copy for what was given before.
-void OpenClStream::add_paced(cl_mem memory, size_t bytes, std::function<void()> copy) {
-  cl_int status = CL_SUCCESS;
+void OpenClStream::add_paced(cl_mem memory, profile::Kind kind, size_t bytes, std::function<void()> copy) {
+  follow_profile();
+  const profile::Piece copied = piece(kind, bytes);
   cl_event before = marker();
-  cl_event after = functions().CreateUserEvent(core_.context, &status);
-  check(status, "making an event");
-  functions().RetainEvent(after);
-  status = functions().EnqueueBarrierWithWaitList(queue_, 1, &after, nullptr);
-  functions().ReleaseEvent(after);
-  check(status, "waiting for a copy");
-  functions().Flush(queue_);
+  cl_event after = held();
   functions().RetainMemObject(memory);  // it may be given back meanwhile
-  copies_->add(before, after, bytes, [copy = std::move(copy), memory] {
+  pace_->add(copied, before, after, bytes, [copy = std::move(copy), memory] {
     copy();
     functions().ReleaseMemObject(memory);
   });
@@ -102,16 +156,21 @@ void OpenClStream::upload(void* to, const void* host, size_t bytes) {
   cl_event done = nullptr;
   {
     std::lock_guard lock(mutex_);
-    if (copies_) {
-      add_paced(place.memory, bytes, [=] { std::memcpy(place.host, host, bytes); });
+    if (pace_) {
+      add_paced(place.memory, profile::Kind::Upload, bytes, [=] { std::memcpy(place.host, host, bytes); });
       if (waits) done = marker();
     } else {
-      check(
-          functions().EnqueueWriteBuffer(queue_, place.memory, waits ? CL_TRUE : CL_FALSE, place.offset, bytes, host, 0, nullptr, nullptr),
-          "upload");
+      follow_profile();
+      const profile::Piece uploaded = piece(profile::Kind::Upload, bytes);
+      Commands commands;
+      check(functions().EnqueueWriteBuffer(queue_, place.memory, waits ? CL_TRUE : CL_FALSE, place.offset, bytes, host, 0, nullptr,
+                                           wanted(uploaded, commands)),
+            "upload");
+      given(uploaded, commands);
     }
   }
   if (!done) return;
+  const profile::Span waiting(profile::Kind::HostWait, name_);
   const cl_int status = functions().WaitForEvents(1, &done);
   functions().ReleaseEvent(done);
   check(status, "upload");
@@ -120,10 +179,12 @@ void OpenClStream::upload(void* to, const void* host, size_t bytes) {
 void OpenClStream::upload_staged(void* to, std::unique_ptr<char[]> staged, size_t bytes) {
   const Place place = core_.memory->at(to);
   std::lock_guard lock(mutex_);
-  if (copies_) {
+  if (pace_) {
     const std::shared_ptr<char[]> shared(std::move(staged));
-    return add_paced(place.memory, bytes, [=] { std::memcpy(place.host, shared.get(), bytes); });
+    return add_paced(place.memory, profile::Kind::Upload, bytes, [=] { std::memcpy(place.host, shared.get(), bytes); });
   }
+  follow_profile();
+  const profile::Piece uploaded = piece(profile::Kind::Upload, bytes);
   cl_event done = nullptr;
   check(functions().EnqueueWriteBuffer(queue_, place.memory, CL_FALSE, place.offset, bytes, staged.get(), 0, nullptr, &done), "upload");
   const cl_int status = functions().SetEventCallback(done, CL_COMPLETE, free_staged, staged.get());
@@ -131,7 +192,10 @@ void OpenClStream::upload_staged(void* to, std::unique_ptr<char[]> staged, size_
     staged.release();
   else
     functions().WaitForEvents(1, &done);
-  functions().ReleaseEvent(done);
+  if (uploaded && times_)
+    times_->add(uploaded, {done});
+  else
+    functions().ReleaseEvent(done);
   functions().Flush(queue_);
 }
 
@@ -151,8 +215,13 @@ void OpenClStream::download(void* host, const void* from, size_t bytes) {
   if (bytes == 0) return;
   const Place place = core_.memory->at(from);
   std::lock_guard lock(mutex_);
-  if (copies_) return add_paced(place.memory, bytes, [=] { std::memcpy(host, place.host, bytes); });
-  check(functions().EnqueueReadBuffer(queue_, place.memory, CL_FALSE, place.offset, bytes, host, 0, nullptr, nullptr), "download");
+  if (pace_) return add_paced(place.memory, profile::Kind::Download, bytes, [=] { std::memcpy(host, place.host, bytes); });
+  follow_profile();
+  const profile::Piece downloaded = piece(profile::Kind::Download, bytes);
+  Commands commands;
+  check(functions().EnqueueReadBuffer(queue_, place.memory, CL_FALSE, place.offset, bytes, host, 0, nullptr, wanted(downloaded, commands)),
+        "download");
+  given(downloaded, commands);
   functions().Flush(queue_);
 }
 
@@ -161,18 +230,24 @@ void OpenClStream::copy(void* to, const void* from, size_t bytes) {
   const Place a = core_.memory->at(from), b = core_.memory->at(to);
   const bool overlaps = a.memory == b.memory && a.offset < b.offset + bytes && b.offset < a.offset + bytes;
   std::lock_guard lock(mutex_);
+  follow_profile();
+  const profile::Piece copied = piece(profile::Kind::Copy, bytes);
+  Commands commands;
   if (overlaps) {  // which OpenCL's copy may not: by way of memory that goes when both are done
     cl_int status = CL_SUCCESS;
     cl_mem between = functions().CreateBuffer(core_.context, CL_MEM_READ_WRITE, bytes, nullptr, &status);
     check(status, "making memory for a copy");
-    status = functions().EnqueueCopyBuffer(queue_, a.memory, between, a.offset, 0, bytes, 0, nullptr, nullptr);
-    if (status == CL_SUCCESS) status = functions().EnqueueCopyBuffer(queue_, between, b.memory, 0, b.offset, bytes, 0, nullptr, nullptr);
+    status = functions().EnqueueCopyBuffer(queue_, a.memory, between, a.offset, 0, bytes, 0, nullptr, wanted(copied, commands));
+    if (status == CL_SUCCESS)
+      status = functions().EnqueueCopyBuffer(queue_, between, b.memory, 0, b.offset, bytes, 0, nullptr, copied ? &commands.last : nullptr);
     functions().ReleaseMemObject(between);
+    given(copied, commands);
     check(status, "copy");
     functions().Flush(queue_);
     return;
   }
-  check(functions().EnqueueCopyBuffer(queue_, a.memory, b.memory, a.offset, b.offset, bytes, 0, nullptr, nullptr), "copy");
+  check(functions().EnqueueCopyBuffer(queue_, a.memory, b.memory, a.offset, b.offset, bytes, 0, nullptr, wanted(copied, commands)), "copy");
+  given(copied, commands);
   functions().Flush(queue_);
 }
 
@@ -180,7 +255,11 @@ void OpenClStream::fill(void* to, uint8_t value, size_t bytes) {
   if (bytes == 0) return;
   const Place place = core_.memory->at(to);
   std::lock_guard lock(mutex_);
-  check(functions().EnqueueFillBuffer(queue_, place.memory, &value, 1, place.offset, bytes, 0, nullptr, nullptr), "fill");
+  follow_profile();
+  const profile::Piece filled = piece(profile::Kind::Fill, bytes);
+  Commands commands;
+  check(functions().EnqueueFillBuffer(queue_, place.memory, &value, 1, place.offset, bytes, 0, nullptr, wanted(filled, commands)), "fill");
+  given(filled, commands);
   functions().Flush(queue_);
 }
 
@@ -195,13 +274,33 @@ void OpenClStream::wait(device::Event& event) {
   cl_event e = ours->retained();
   if (!e) return;
   std::lock_guard lock(mutex_);
-  const cl_int status = functions().EnqueueBarrierWithWaitList(queue_, 1, &e, nullptr);
+  const profile::Piece waited = times_ ? piece(profile::Kind::StreamWait) : profile::Piece();
+  Commands commands;
+  const cl_int status = functions().EnqueueBarrierWithWaitList(queue_, 1, &e, wanted(waited, commands));
   functions().ReleaseEvent(e);
   check(status, "waiting for an event");
+  given(waited, commands);
   functions().Flush(queue_);
 }
 
 // Not under the lock: others may add to the queue meanwhile.
-void OpenClStream::synchronize() { check(functions().Finish(queue_), "waiting for a stream"); }
+void OpenClStream::synchronize() {
+  const profile::Span waiting(profile::Kind::HostWait, name_);
+  const int64_t given = kind_ == device::StreamKind::Compute ? core_.failures->last() : 0;
+  cl_command_queue queue = nullptr;
+  {
+    std::lock_guard lock(mutex_);
+    queue = queue_;
+    functions().RetainCommandQueue(queue);  // another one may take its place
+  }
+  const cl_int status = functions().Finish(queue);
+  functions().ReleaseCommandQueue(queue);
+  check(status, "waiting for a stream");
+  if (waiting.is_recorded()) {
+    std::lock_guard lock(mutex_);
+    if (times_) times_->tell();
+  }
+  core_.failures->check(kind_ == device::StreamKind::Compute ? Failures::Who::Computes : Failures::Who::Copies, given);
+}
 
 }  // namespace tandem::opencl

@@ -4,9 +4,12 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <string>
 
 #include "device/device.hpp"
 #include "emulation.hpp"
+#include "times.hpp"
 
 namespace tandem::opencl {
 
@@ -14,7 +17,7 @@ struct Core;
 
 class OpenClEvent final : public device::Event {
  public:
-  explicit OpenClEvent(cl_context context) : context_(context) {}
+  explicit OpenClEvent(Core& core);
   ~OpenClEvent() override;
   void synchronize() override;
   bool has_happened() const override;
@@ -23,14 +26,15 @@ class OpenClEvent final : public device::Event {
   cl_event retained() const;  // the caller's; null when it was never recorded
 
  private:
+  Core& core_;
   const cl_context context_;
   mutable std::mutex mutex_;
   cl_event event_ = nullptr;
 };
 
-class OpenClStream final : public device::Stream {
+class OpenClStream final : public device::Stream, public profile::Reporter {
  public:
-  OpenClStream(Core& core, std::unique_ptr<PacedCopies> copies);  // `copies`: of an emulated device
+  OpenClStream(Core& core, device::StreamKind kind, std::unique_ptr<Pace> pace);  // `pace`: of an emulated device
   ~OpenClStream() override;
   void launch(const std::shared_ptr<const device::Program>& program, const device::LaunchArgs& args) override;
   void copy(void* to, const void* from, size_t bytes) override;
@@ -41,16 +45,30 @@ class OpenClStream final : public device::Stream {
   void record(device::Event& event) override;
   void wait(device::Event& event) override;
   void synchronize() override;
+  void report() override;
 
  private:
+  // The queue keeps times while a profile is on: it becomes another one when that begins or ends. With the lock.
+  void follow_profile();
+  void make_queue(bool keeps_times);
+  profile::Piece piece(profile::Kind kind, size_t bytes = 0) const { return profile::Piece::given(track_, kind, bytes); }
+  // Where a command leaves its event; null when nobody looks. Then it goes to given().
+  static cl_event* wanted(const profile::Piece& piece, Commands& commands) { return piece ? &commands.first : nullptr; }
+  void given(const profile::Piece& piece, const Commands& commands);
+
   void upload_staged(void* to, std::unique_ptr<char[]> staged, size_t bytes);
-  void add_paced(cl_mem memory, size_t bytes, std::function<void()> copy);
+  void add_paced(cl_mem memory, profile::Kind kind, size_t bytes, std::function<void()> copy);
   cl_event marker();
+  cl_event held();
 
   Core& core_;
+  const device::StreamKind kind_;
   std::mutex mutex_;
   cl_command_queue queue_ = nullptr;
-  std::unique_ptr<PacedCopies> copies_;
+  std::unique_ptr<Pace> pace_;
+  const uint16_t track_;  // in profiles
+  const std::string name_;
+  std::optional<Times> times_;
 };
 
 }  // namespace tandem::opencl

@@ -53,9 +53,12 @@ class FlatCallable {
   size_t trace_count() const;                                                // how often the callable was traced
   std::vector<Spec> result_specs(const std::vector<Spec>& arguments) const;  // types of the results, by tracing only; nothing is compiled
   std::string graph_str() const;                                             // the last traced graph, as text
+  // What the last plan does to stay within a device's memory, in one line; empty when it fits as it is.
+  std::string budget_summary() const;
   std::vector<Variable> variables() const;                                   // those that the last trace reads or writes
 
  private:
+  friend class frontend::FunctionImpl;
   friend std::vector<PlacementRow> explain(const FlatCallable& function);
   std::shared_ptr<frontend::FunctionImpl> impl_;
 };

@@ -13,6 +13,7 @@
 #include <tandem/nn/training.hpp>
 #include <tandem/ops.hpp>
 #include <tandem/precision.hpp>
+#include <tandem/profile.hpp>
 #include <tandem/random.hpp>
 #include <tandem/strings.hpp>
 #include <tandem/tape.hpp>

@@ -75,6 +75,7 @@ class StepLoop {
 
  private:
   void begin_walk();
+  void take_batch();
   bool take_step();
   void end_of_data();
 
@@ -82,6 +83,8 @@ class StepLoop {
   std::unique_ptr<Batches> batches_;
   LoopOptions options_;
   std::vector<Tensor> results_;
+  uint64_t epochs_ = 0;
+  int64_t left_ = 0;                     // when run() returned in the middle of an epoch, for profiles
   int64_t done_ = 0, walked_ = 0;        // steps of this epoch, and of this walk over the data
   bool ended_ = true, walking_ = false;  // the epoch; whether there is more of the walk
 };

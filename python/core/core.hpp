@@ -175,18 +175,21 @@ void keep_for_traced_function(std::shared_ptr<Callback> f);
 std::vector<Spec> specs_of(nb::handle list);  // of pairs (dtype, dims); None is an empty list
 
 // --- the parts -------------------------------------------------------------------------------------------------------------------------
-void add_types(nb::module_& m);      // dtypes, Dim
-void add_errors(nb::module_& m);     // the user's lines in generated code
-void add_tensor(nb::module_& m);     // Tensor, to and from arrays
-void add_ops(nb::module_& m);        // one callable for each row
-void add_state(nb::module_& m);      // Variable, Tape
-void add_functions(nb::module_& m);  // Function, control flow
-void add_callbacks(nb::module_& m);  // custom_gradient, remat, host_call, EagerScope
-void add_loop(nb::module_& m);       // StepLoop
-void add_devices(nb::module_& m);    // devices, scopes, memory, placement
-void add_data(nb::module_& m);       // Dataset, Iterator
-void add_graphs(nb::module_& m);     // traced graphs as text
-void add_strings(nb::module_& m);    // tensors of strings
+void add_types(nb::module_& m);           // dtypes, Dim
+void add_errors(nb::module_& m);          // the user's lines in generated code
+void add_tensor(nb::module_& m);          // Tensor, to and from arrays
+void add_ops(nb::module_& m);             // one callable for each row
+void add_state(nb::module_& m);           // Variable, Tape
+void add_functions(nb::module_& m);       // Function, control flow
+void add_callbacks(nb::module_& m);       // custom_gradient, remat, host_call, EagerScope
+void add_loop(nb::module_& m);            // StepLoop
+void add_devices(nb::module_& m);         // devices, scopes, memory, placement
+void add_devices_config(nb::module_& m);  // logical devices, threads
+void add_profile(nb::module_& m);         // profiles
+void add_data(nb::module_& m);            // Dataset, Iterator
+void add_graphs(nb::module_& m);          // traced graphs as text
+void add_forecast(nb::module_& m);        // steps planned for devices that are not there
+void add_strings(nb::module_& m);         // tensors of strings
 
 nb::list placement_rows(const FlatCallable& function);  // of explain(), as tuples
 

@@ -4,6 +4,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "data.hpp"
+#include "frontend/memory.hpp"
 #include "frontend/thread_state.hpp"
 #include "frontend/tracer.hpp"
 #include "functions.hpp"
@@ -28,6 +29,33 @@ class TracedScope {
 
  private:
   Callbacks* before_;
+};
+
+// What a thread is doing, for another one that goes on with it while the first waits: replicas of one step take turns in one trace.
+class ThreadWork {
+ public:
+  ThreadWork() : state_(frontend::thread_state), callbacks_(traced_callbacks), tracer_(state_.tracer) {}
+  void enter() {
+    if (entered_) user_error("ThreadWork: it was entered already");
+    entered_ = true;
+    change();
+  }
+  void leave() {
+    change();
+    entered_ = false;
+  }
+  // Whether this thread, which goes on with it, has left all branches and loops that it began to trace.
+  bool at_start() const { return frontend::thread_state.tracer == tracer_; }
+
+ private:
+  void change() {
+    std::swap(frontend::thread_state, state_);
+    std::swap(traced_callbacks, callbacks_);
+  }
+  frontend::ThreadState state_;
+  Callbacks* callbacks_;
+  const frontend::Tracer* tracer_;
+  bool entered_ = false;
 };
 
 FlatFunction traced_body(const std::shared_ptr<Callbacks>& callbacks) {
@@ -135,6 +163,10 @@ void add_functions(nb::module_& m) {
           },
           "Types of the results for arguments of these types: (dtype, dims) each. Traces only.");
 
+  m.def(
+      "budget_summary", [](const CompiledFunction& f) { return f.callable().budget_summary(); }, nb::arg("function"),
+      "What the function's last plan does to stay within a device's memory, in one line; empty when it fits as it is.");
+
   m.def("cond", [](nb::handle predicate, nb::handle then, nb::handle otherwise) {
     const Tensor p = to_tensor(predicate.ptr());
     const flat::Thunk a = thunk(then), b = thunk(otherwise);
@@ -195,6 +227,37 @@ void add_functions(nb::module_& m) {
         return nb::make_tuple(from_tensors(last.carry), from_tensors(last.outputs));
       },
       nb::arg("body"), nb::arg("carry"), nb::arg("sequences"), nb::arg("length").none() = nb::none(), nb::arg("reverse") = false);
+
+  m.def(
+      "memory_account",
+      [](bool reset) {
+        device::Device& d = frontend::active_engine().device();
+        nb::dict all;
+        const auto add = [&](const char* name, device::Account& a) {
+          nb::dict numbers;
+          numbers["in_use"] = a.in_use();
+          numbers["peak"] = a.peak();
+          numbers["limit"] = a.limit();
+          all[name] = numbers;
+          if (reset) a.reset_peak();
+        };
+        add("device", d.memory());
+        add("pinned", d.pinned_memory());
+        add("host", device::host_account());
+        return all;
+      },
+      nb::arg("reset") = false,
+      "Bytes in use, at most so far, and the limit (0: none): of the engine's device, of host memory that copies to it reach, and of the "
+      "host's account.");
+  nb::class_<ThreadWork>(m, "ThreadWork", "What this thread traces and records. `with work:` in another thread goes on with it, while this one waits.")
+      .def(nb::init<>())
+      .def("__enter__",
+           [](nb::handle self) {
+             nb::inst_ptr<ThreadWork>(self)->enter();
+             return nb::borrow(self);
+           })
+      .def("__exit__", [](ThreadWork& w, nb::args) { w.leave(); })
+      .def_prop_ro("at_start", &ThreadWork::at_start);
 
   m.def("is_tracing", [] { return frontend::thread_state.tracer != nullptr; });
   m.def("release_memory", [] {

@@ -23,7 +23,10 @@ NB_MODULE(_core, m) {
   add_callbacks(m);
   add_data(m);
   add_graphs(m);
+  add_forecast(m);
   add_strings(m);
   add_loop(m);
   add_devices(m);
+  add_devices_config(m);
+  add_profile(m);
 }

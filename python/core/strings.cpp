@@ -130,12 +130,34 @@ void add_strings(nb::module_& m) {
   s.def("to_keyed_hash_bucket", [](const Tensor& x, int64_t buckets, uint64_t key0, uint64_t key1) {
     return now([&] { return so::to_keyed_hash_bucket(x, buckets, key0, key1); });
   });
+  s.def("regex_replace", [](const Tensor& x, const nb::bytes& pattern, const nb::bytes& rewrite, bool all) {
+    const std::string p(pattern.c_str(), pattern.size()), r(rewrite.c_str(), rewrite.size());
+    return now([&] { return so::regex_replace(x, p, r, all); });
+  });
+  s.def("regex_full_match", [](const Tensor& x, const nb::bytes& pattern) {
+    const std::string p(pattern.c_str(), pattern.size());
+    return now([&] { return so::regex_full_match(x, p); });
+  });
+  s.def("join_rows", [](const Tensor& x, const nb::bytes& separator) {
+    const std::string by(separator.c_str(), separator.size());
+    return now([&] { return so::join_rows(x, by); });
+  });
+  s.def("ngrams", [](const Tensor& values, const Tensor& counts, std::vector<int64_t> widths, const nb::bytes& separator,
+                     const nb::bytes& left, const nb::bytes& right, int64_t padding, bool keeps_short) {
+    const so::Ngrams wanted{
+        std::move(widths), {separator.c_str(), separator.size()}, {left.c_str(), left.size()}, {right.c_str(), right.size()}, padding,
+        keeps_short};
+    return from_parts(now([&] { return so::ngrams(values, counts, wanted); }));
+  });
   s.def("split", [](const Tensor& x, const nb::bytes& separator, int64_t most) {
     const std::string by(separator.c_str(), separator.size());
     return from_parts(now([&] { return so::split(x, by, most); }));
   });
   s.def("split_bytes", [](const Tensor& x) { return from_parts(now([&] { return so::split_bytes(x); })); });
   s.def("split_characters", [](const Tensor& x) { return from_parts(now([&] { return so::split_characters(x); })); });
+  s.def("fingerprint", [](const Tensor& x) { return now([&] { return so::fingerprint(x); }); });
+  s.def("is_utf8", [](const Tensor& x) { return so::is_utf8(x); });
+  s.def("code_points", [](const Tensor& x) { return from_parts(now([&] { return so::code_points(x); })); });
   s.def("parse_examples", parse_examples, "(values, counts) of each feature (key, dtype), over all serialized examples.");
 
   nb::class_<StringTable>(s, "Table")

@@ -9,6 +9,7 @@ import functools
 import importlib.abc
 import importlib.machinery
 import importlib.metadata
+import inspect
 import os
 import sys
 
@@ -148,7 +149,102 @@ def _normalize_whole(module):
     module._layer_normalization, module._rms_normalization = _layer_normalization, _rms_normalization
 
 
+class _WithSparse:
+    """Keras's backend, as layers see it that ask whether it has sparse tensors. Ours takes them, and most ops make dense ones of them; the flag itself stays
+    False, since Keras's tests then make theirs with TensorFlow or JAX."""
+
+    SUPPORTS_SPARSE_TENSORS = True
+
+    def __init__(self, backend):
+        self._backend = backend
+
+    def __getattr__(self, name):
+        return getattr(self._backend, name)
+
+
+def _slice_sparse(module):
+    """fit and its like take rows of arrays: a sparse tensor that is one of them becomes dense."""
+    from keras.src.backend.config import backend
+
+    if backend() != NAME:
+        return
+    adapter = module.get_data_adapter
+
+    @functools.wraps(adapter)
+    def get_data_adapter(x, *args, **kwargs):
+        from keras.src import tree
+
+        from keras_tandem.src.arrays import plain_sparse
+
+        if "tandem._sparse" in sys.modules:
+            x = tree.map_structure(plain_sparse, x) if isinstance(x, (list, tuple, dict)) else plain_sparse(x)
+        return adapter(x, *args, **kwargs)
+
+    module.get_data_adapter = get_data_adapter
+
+
+def _take_sparse(module):
+    if module.backend.backend() == NAME:
+        module.backend = _WithSparse(module.backend)
+
+
+def _profile_batches(module):
+    """TensorBoard(profile_batch=…) knows the backends that can record; ours can."""
+    from keras.src.backend.config import backend
+
+    kind = module.TensorBoard
+    init = kind.__init__
+    names = list(inspect.signature(init).parameters)
+
+    @functools.wraps(init)
+    def __init__(self, *args, **kwargs):
+        if backend() != NAME:
+            return init(self, *args, **kwargs)
+        given = dict(zip(names[1:], args)) | kwargs
+        profile_batch = given.pop("profile_batch", 0)
+        init(self, **given)
+        if profile_batch:
+            self._init_profile_batch(profile_batch)
+
+    kind.__init__ = __init__
+
+
+def _weigh_losses(module):
+    """In one of several replicas a loss counts by its part of the batch."""
+    from keras.src.backend.config import backend
+
+    if backend() == NAME:
+        from keras_tandem.src import replicas
+
+        module.scale_loss_for_distribution, module.unscale_loss_for_distribution = replicas.scale_loss, replicas.unscale_loss
+
+
+def _allow_synchronized(module):
+    """Keras refuses BatchNormalization(synchronized=True) on every backend but TensorFlow; ours has it, too."""
+    from keras.src.backend.config import backend
+
+    if backend() != NAME:
+        return
+    real = module.backend
+
+    class Backend:
+        """What the layer asks its backend for; to the one question of its name the answer is the one that has `synchronized`."""
+
+        def __getattr__(self, name):
+            return getattr(real, name)
+
+        def backend(self):
+            return "tensorflow"
+
+    module.backend = Backend()
+
+
 AFTER = {
+    "keras.src.layers.normalization.batch_normalization": _allow_synchronized,
+    "keras.src.losses.loss": _weigh_losses,
+    "keras.src.trainers.data_adapters": _slice_sparse,
+    "keras.src.layers.core.input_layer": _take_sparse,
+    "keras.src.callbacks.tensorboard": _profile_batches,
     "keras.src.ops.nn": _normalize_whole,
     "keras.src.backend.config": _allow,
     "keras.src.utils.module_utils": _lend_face,

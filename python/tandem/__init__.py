@@ -31,8 +31,8 @@ del _type
 _modules = {
     "__internal__",
     "audio", "autodiff", "autograph", "bitwise", "compat", "config", "data", "debugging", "distribute", "dtypes", "experimental", "feature_column", "image", "io",
-    "linalg", "lookup", "math", "nest", "nn", "profiler", "quantization", "queue", "ragged", "random", "saved_model", "sets", "signal", "sparse", "strings",
-    "summary", "sysconfig", "test", "train", "types", "version",
+    "linalg", "lookup", "math", "memory", "nest", "nn", "profiler", "quantization", "queue", "ragged", "random", "saved_model", "sets", "signal", "sparse",
+    "strings", "summary", "sysconfig", "test", "train", "types", "version", "xla",
 }  # fmt: skip
 
 # Where the names of tf itself are.
@@ -55,6 +55,8 @@ _homes = {
     "_gradient": "GradientTape RegisterGradient UnconnectedGradients custom_gradient grad_pass_through gradients hessians no_gradient recompute_grad",
     "_misc": """AggregationMethod CriticalSection DeviceSpec Graph Operation control_dependencies fingerprint get_logger group guarantee_const init_scope
         load_library load_op_library make_ndarray make_tensor_proto no_op register_tensor_conversion_function timestamp tuple""",
+    "_graph_ops": """approx_top_k check_pinned conv conv2d_backprop_filter_v2 conv2d_backprop_input_v2 fftnd ifftnd irfftnd nondifferentiable_batch_function
+        ragged_fill_empty_rows ragged_fill_empty_rows_grad rfftnd""",
     "_host_calls": "numpy_function py_function",
     "_names": "get_current_name_scope name_scope",
     "_specs": "NoneTensorSpec TensorSpec TypeSpec type_spec_from_value",
@@ -67,6 +69,7 @@ _homes = {
     "_initializers": "constant_initializer ones_initializer random_normal_initializer random_uniform_initializer zeros_initializer",
     "_tensor_class": "Tensor",
     "_devices": "device",
+    "_explain": "explain",
     "random": "random_index_shuffle",
     "data.optional": "OptionalSpec",
     "strings": "as_string",

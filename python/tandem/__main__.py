@@ -6,7 +6,7 @@ from pathlib import Path
 HELP = """usage: tandem COMMAND [OPTIONS]
 
   run PROGRAM.py [ARGUMENTS]   run a TensorFlow or Keras program on Tandem, unchanged
-  run -m MODULE [ARGUMENTS]    the same for a module
+  run -m MODULE [ARGUMENTS]    the same for a module; tandem run --help lists limits, emulated GPUs, profiles and plans
 """
 
 

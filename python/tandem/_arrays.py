@@ -9,7 +9,7 @@ from tandem import _dtypes as dtypes
 from tandem import errors
 from tandem._convert import NotOneTensor
 from tandem._dtypes import as_dtype
-from tandem._face import Composite, CoreVariable, Tensor, any_tensor, api, axes, axis_in, convert, ints, number, of_literal, ops, pair, shape as _shape_argument, strict, tensor
+from tandem._face import Composite, CoreVariable, Tensor, any_tensor, api, axes, axis_in, convert, count, ints, number, of_literal, ops, pair, shape as _shape_argument, strict, tensor
 from tandem._host_calls import NoTensorYet, UnknownShape, dims_of
 from tandem._shape import TensorShape
 from tandem._trace import is_about_missing_values
@@ -66,6 +66,11 @@ def cast(x, dtype, name=None):
             return ComplexTensor.make(any_tensor(x), dtype)
         if dtype.name == "string" and getattr(x, "dtype", None) is dtype:
             return x
+        if dtype.name.startswith("float8"):
+            from tandem import _float8
+
+            if _float8.is_float8(dtype):
+                return _float8.Float8Tensor.make(any_tensor(x), dtype)
         raise NotImplementedError(f"tf.cast to {dtype.name}")
     x = tensor(x)
     if x.dtype is dtype:
@@ -103,7 +108,8 @@ def identity(input, name=None):
 
     if isinstance(input, Composite):
         return map_composite(identity, input)
-    return ops.identity(tensor(input))
+    device = _core.current_device()
+    return _core.to_device(tensor(input), device) if device else ops.identity(tensor(input))
 
 
 def identity_n(input, name=None):
@@ -118,6 +124,8 @@ def stop_gradient(input, name=None):
 @api
 def fill(dims, value, name=None, layout=None):
     value = tensor(value)
+    if value.ndim and value.shape.num_elements() == 1:
+        value = reshape(value, [])
     if value.ndim:
         raise errors.InvalidArgumentError(None, None, f"fill: value must be a scalar, got shape {value.shape}")
     return ops.full(value, shape=_extents(dims))
@@ -270,8 +278,8 @@ def take_slice(x, axis, start, stop=None):
 
 def eye(num_rows, num_columns=None, batch_shape=None, dtype=dtypes.float32, name=None):
     dtype = as_dtype(dtype)
-    rows = number(num_rows)
-    columns = rows if num_columns is None else number(num_columns)
+    rows = count(num_rows)
+    columns = rows if num_columns is None else count(num_columns)
     if dtype.is_complex:
         return cast(eye(rows, columns, batch_shape, dtype.real_dtype), dtype)
     made = ops.eye(rows=[rows], columns=[columns], dtype=dtype)
@@ -359,6 +367,11 @@ def reshape(tensor_, shape, name=None):
     wanted = _shape_argument(shape)
     if isinstance(wanted, (list, tuple)):
         wanted = [-1 if d is None else number(d) if isinstance(d, np.generic) else d for d in wanted]
+    if 0 in x.dims and wanted is not None:  # of no elements, the extent that is not said follows from the others, as TensorFlow counts
+        known = ints(wanted) if not any(isinstance(d, Tensor) and d.is_traced for d in (wanted if isinstance(wanted, list) else [wanted])) else []
+        if known.count(-1) == 1 and 0 in known and all(isinstance(d, int) for d in x.dims):
+            full = lambda extents: int(np.prod([d for d in extents if d > 0]))  # noqa: E731
+            wanted = [full(x.dims) // full(known) if d == -1 else d for d in known]
     return ops.reshape(x, shape=wanted)
 
 
@@ -524,7 +537,7 @@ def split(value, num_or_size_splits, axis=0, num=None, name="split"):
     axis = axis_in(axis, value.ndim)
     extent = value.dims[axis]
     if isinstance(parts, (list, tuple, TensorShape)):
-        sizes = [number(p) for p in parts]
+        sizes = [count(p) for p in parts]
         if -1 in sizes:
             sizes[sizes.index(-1)] = extent - (sum(sizes) + 1)
     else:

@@ -177,6 +177,11 @@ class ComplexTensor(Composite):
         args, kwargs = [_as_complex(a) for a in args], {k: _as_complex(v) for k, v in kwargs.items()}
         if name in _special:
             return _special[name](*args, **kwargs)
+        if function.python_function.__module__ == "tandem.linalg":
+            from tandem import _complex_linalg
+
+            if name in _complex_linalg.NAMES:
+                return getattr(_complex_linalg, name)(*args, **kwargs)
         if name in _by_parts:
             return _each_part(function, args, kwargs)
         return NotImplemented
@@ -226,7 +231,7 @@ _by_parts = {
     "reshape", "transpose", "concat", "stack", "unstack", "split", "tile", "repeat", "gather", "gather_nd", "expand_dims", "squeeze", "slice", "strided_slice",
     "reverse", "roll", "boolean_mask", "broadcast_to", "identity", "pad", "reduce_sum", "reduce_mean", "cumsum", "stop_gradient", "add_n", "negative",
     "diag", "diag_part", "trace", "matrix_transpose", "zeros_like", "band_part", "frame", "fftshift", "ifftshift", "ensure_shape", "scatter_nd",
-    "segment_sum", "unsorted_segment_sum", "segment_mean", "unsorted_segment_mean", "set_diag", "tensor_diag", "tensor_diag_part", "space_to_depth", "depth_to_space",
+    "meshgrid", "segment_sum", "unsorted_segment_sum", "segment_mean", "unsorted_segment_mean", "set_diag", "tensor_diag", "tensor_diag_part", "space_to_depth", "depth_to_space",
     "space_to_batch", "batch_to_space", "reverse_sequence", "dynamic_partition", "dynamic_stitch", "fill", "overlap_and_add", "embedding_lookup",
     "tensor_scatter_nd_add", "tensor_scatter_nd_sub", "tensor_scatter_nd_update",
 }  # fmt: skip
@@ -286,9 +291,74 @@ def _matmul(a, b, transpose_a=False, transpose_b=False, adjoint_a=False, adjoint
     return turned(a, transpose_a, adjoint_a) @ turned(b, transpose_b, adjoint_b)
 
 
+def _product_along(x, axis):
+    """The halves multiplied with each other until one element is left."""
+    count = x.shape[axis]
+    cut = lambda begin, end: x[(slice(None),) * axis + (slice(begin, end),)]  # noqa: E731
+    if not count:
+        dims = [1 if i == axis else d for i, d in enumerate(x.dims)]
+        return ComplexTensor.make(ops.full(ops.cast(1, dtype=x.re.dtype), shape=dims), x.dtype)
+    while count > 1:
+        half = count // 2
+        both = cut(0, half) * cut(half, 2 * half)
+        x = _function("concat")([both, cut(2 * half, count)], axis) if count % 2 else both
+        count = half + count % 2
+    return x
+
+
 def _reduce_prod(input_tensor, axis=None, keepdims=False, name=None):
-    array = np.prod(input_tensor.numpy(), axis=axis, keepdims=keepdims)
-    return ComplexTensor.make(array, input_tensor.dtype)
+    from tandem._face import ints
+
+    x = input_tensor
+    axes = list(range(x.ndim)) if axis is None else [a % x.ndim for a in ints(axis)]
+    for a in axes:
+        x = _product_along(x, a)
+    return x if keepdims or not axes else ComplexTensor(ops.squeeze(x.re, axis=axes), ops.squeeze(x.im, axis=axes))
+
+
+def _cumprod(x, axis, exclusive, reverse):
+    from tandem._face import axis_in
+
+    axis = axis_in(axis, x.ndim)
+    order = range(x.shape[axis])[:: -1 if reverse else 1]
+    total, made = None, []
+    for i in order:
+        row = x[(slice(None),) * axis + (slice(i, i + 1),)]
+        before = _one_like(row) if total is None else total
+        total = row if total is None else total * row
+        made.append(before if exclusive else total)
+    return _function("concat")(made[:: -1 if reverse else 1], axis) if made else x
+
+
+def _l2_normalize(x, axis, epsilon):
+    from tandem._face import axes
+
+    size = ops.sum(ops.square(x.re) + ops.square(x.im), axis=axes(axis), keepdims=True)
+    scale = ops.rsqrt(ops.maximum(size, ops.cast(epsilon, dtype=x.re.dtype)))
+    return ComplexTensor(x.re * scale, x.im * scale)
+
+
+def _segment_prod(data, segment_ids, count):
+    from tandem._face import number, tensor
+
+    ids = tensor(segment_ids)
+    if data.is_traced or ids.is_traced:
+        from tandem._trace import NeedsData
+
+        raise NeedsData("products of groups of complex numbers")
+    rows, array = ids.numpy().reshape(-1), data.numpy()
+    count = int(number(count)) if count is not None else int(rows.max(initial=-1)) + 1
+    made = np.ones([count, *array.shape[ids.ndim :]], array.dtype)
+    kept = rows >= 0
+    np.multiply.at(made, rows[kept], array.reshape(len(rows), *array.shape[ids.ndim :])[kept])
+    return ComplexTensor.make(made, data.dtype)
+
+
+def _saturate_cast(x, dtype):
+    saturate = _function("saturate_cast")
+    if dtype.is_complex:
+        return ComplexTensor(saturate(x.re, dtype.real_dtype), saturate(x.im, dtype.real_dtype))
+    return saturate(x.re, dtype)
 
 
 def _cast(x, dtype, name=None):
@@ -441,7 +511,7 @@ _special = {
     "reciprocal_no_nan": lambda x, name=None: _quotient_no_nan(_one_like(x), x), "multiply_no_nan": lambda x, y, name=None: _no_nan(_pair(x, y)[1] == 0, _pair(x, y)[0] * _pair(x, y)[1]),
     "xdivy": lambda x, y, name=None: _no_nan(_pair(x, y)[0] == 0, _pair(x, y)[0] / _pair(x, y)[1]), "xlogy": lambda x, y, name=None: _no_nan(_pair(x, y)[0] == 0, _pair(x, y)[0] * log(_pair(x, y)[1])),
     "xlog1py": lambda x, y, name=None: _no_nan(_pair(x, y)[0] == 0, _pair(x, y)[0] * _log1p(_pair(x, y)[1])), "einsum": _einsum, "tensordot": _tensordot,
-    "inv": _of_matrices("inv"), "solve": _of_matrices("solve"), "expm": _of_matrices("expm"), "sign": _unary(_sign), "reciprocal": _unary(lambda x: _one_like(x) / x),
+    "inv": _of_matrices("inv"), "expm": _of_matrices("expm"), "sign": _unary(_sign), "reciprocal": _unary(lambda x: _one_like(x) / x),
     "rsqrt": _unary(
         lambda x: _one_like(x) / sqrt(x)
     ), "log1p": _unary(_log1p), "expm1": _unary(_expm1),
@@ -460,12 +530,14 @@ _special = {
     ),
     "reduce_variance": lambda input_tensor, axis=None, keepdims=False, name=None: _variance(input_tensor, axis, keepdims),
     "reduce_std": lambda input_tensor, axis=None, keepdims=False, name=None: ops.sqrt(_variance(input_tensor, axis, keepdims)),
-    "norm": lambda tensor, ord="euclidean", axis=None, keepdims=None, name=None: _function_of("linalg", "norm")(
-        abs(tensor), ord, axis, keepdims
+    "reduce_euclidean_norm": lambda input_tensor, axis=None, keepdims=False, name=None: ComplexTensor.make(
+        _function_of("math", "reduce_euclidean_norm")(abs(input_tensor), axis, keepdims), input_tensor.dtype
     ),
-    "reduce_euclidean_norm": lambda input_tensor, axis=None, keepdims=False, name=None: _function_of("math", "reduce_euclidean_norm")(
-        abs(input_tensor), axis, keepdims
-    ),
+    "l2_normalize": lambda x, axis=None, epsilon=1e-12, name=None, dim=None: _l2_normalize(x, dim if axis is None else axis, epsilon),
+    "cumprod": lambda x, axis=0, exclusive=False, reverse=False, name=None: _cumprod(x, axis, exclusive, reverse),
+    "segment_prod": lambda data, segment_ids, name=None: _segment_prod(data, segment_ids, None),
+    "unsorted_segment_prod": lambda data, segment_ids, num_segments, name=None: _segment_prod(data, segment_ids, num_segments),
+    "saturate_cast": lambda value, dtype, name=None: _saturate_cast(value, as_dtype(dtype)),
 }  # fmt: skip
 
 

@@ -147,6 +147,7 @@ _host_types = [
     DType("float8_e5m2", _special("float8_e5m2"), -1),
     DType("int4", _special("int4"), -1),
     DType("uint4", _special("uint4"), -1),
+    *(DType(n, _special(n), -1) for n in ("float8_e4m3fnuz", "float8_e4m3b11fnuz", "float8_e5m2fnuz", "float4_e2m1fn", "int2", "uint2")),
 ]
 _by_name = {t.name: t for t in _core_types + _host_types}
 float32, float64, string = _by_name["float32"], _by_name["float64"], _by_name["string"]
@@ -155,6 +156,7 @@ _ENUM = {
     "float32": 1, "float64": 2, "int32": 3, "uint8": 4, "int16": 5, "int8": 6, "string": 7, "complex64": 8, "int64": 9, "bool": 10,
     "qint8": 11, "quint8": 12, "qint32": 13, "bfloat16": 14, "qint16": 15, "quint16": 16, "uint16": 17, "complex128": 18, "float16": 19,
     "resource": 20, "variant": 21, "uint32": 22, "uint64": 23, "float8_e5m2": 24, "float8_e4m3fn": 25, "int4": 29, "uint4": 30,
+    "float8_e4m3fnuz": 26, "float8_e4m3b11fnuz": 27, "float8_e5m2fnuz": 28, "int2": 31, "uint2": 32, "float4_e2m1fn": 33,
 }  # fmt: skip
 _by_enum = {number: name for name, number in _ENUM.items()}
 _aliases = {

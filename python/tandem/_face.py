@@ -89,7 +89,7 @@ def _type_differs(x, dtype):
 def _check_fits(x, dtype):
     """Python's numbers are not cut: 1.5 is no int32, and 'a' is no number."""
     if isinstance(x, (bool, np.bool_)):
-        if not dtype.is_bool:
+        if not dtype.is_bool and dtype.size < 4:  # wider ones take True for 1
             raise TypeError(f"Cannot convert {x!r} to EagerTensor of dtype {dtype.name}")
     elif isinstance(x, float):
         if not dtype.is_floating:
@@ -173,6 +173,15 @@ def number(x):
             return x.__index__() if x.dtype.is_integer else x.item()
         return x.item()
     return x.item() if hasattr(x, "item") else x
+
+
+def count(x):
+    """A whole number, or the extent of the trace that a traced one was computed from."""
+    if isinstance(x, CoreVariable):
+        x = x.read()
+    if not (isinstance(x, Tensor) and x.is_traced):
+        return x if isinstance(x, Dim) else int(number(x))
+    return ops.iota(shape=[x]).dims[0]  # an error says that a shape cannot depend on numbers
 
 
 def ints(x):

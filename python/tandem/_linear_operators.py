@@ -361,3 +361,130 @@ class LinearOperatorLowRankUpdate(LinearOperator):
     def to_dense(self, name="to_dense"):
         u = self._u if self._update is None else self._u * expand_dims(self._update, -2)
         return self._base.to_dense() + linalg.matmul(u, self._v, adjoint_b=True)
+
+
+class _Circulant(LinearOperator):
+    """A matrix that a Fourier transform makes diagonal: matvec(x) is the inverse transform of spectrum * transform(x)."""
+
+    _rank = 1
+
+    def __init__(self, spectrum, input_output_dtype=dtypes.complex64, **kwargs):
+        from tandem._complex import ComplexTensor
+        from tandem._dtypes import as_dtype
+
+        super().__init__(**kwargs)
+        self._io = as_dtype(input_output_dtype)
+        spectrum = spectrum if isinstance(spectrum, ComplexTensor) else ComplexTensor.make(spectrum)
+        self._spectrum = spectrum
+        self.spectrum = spectrum
+
+    dtype = property(lambda self: self._io)
+    block_depth = property(lambda self: self._rank)
+    block_shape = property(lambda self: self._spectrum.shape[-self._rank :])
+
+    @property
+    def _size(self):
+        return int(np.prod(self.block_shape))
+
+    @property
+    def shape(self):
+        from tandem._shape import TensorShape
+
+        return TensorShape([*self._spectrum.shape[: -self._rank], self._size, self._size])
+
+    def _transformed(self, x, how):
+        from tandem import signal
+
+        return getattr(signal, how + {1: "", 2: "2d", 3: "3d"}[self._rank])(x)
+
+    def _filtered(self, x, spectrum):
+        """x: [..., n, columns], complex."""
+        from tandem._complex import ComplexTensor
+
+        turn = lambda t: ComplexTensor(*(ops.swapaxes(p, axis1=-1, axis2=-2) for p in (t.re, t.im)))  # noqa: E731
+        shaped = lambda t, tail: ComplexTensor(*(ops.reshape(p, shape=[*t.dims[:-1], *tail]) for p in (t.re, t.im)))  # noqa: E731
+        rows = shaped(turn(x), self.block_shape)
+        lead = ComplexTensor(*(ops.expand_dims(p, axis=[-self._rank - 1]) for p in (spectrum.re, spectrum.im)))
+        made = self._transformed(self._transformed(rows, "fft") * lead, "ifft")
+        flat = ComplexTensor(*(ops.reshape(p, shape=[*made.dims[: -self._rank], self._size]) for p in (made.re, made.im)))
+        return turn(flat)
+
+    def _complex(self, x):
+        from tandem._complex import ComplexTensor
+
+        return ComplexTensor.make(x, self._spectrum.dtype)
+
+    def _back(self, x):
+        from tandem._arrays import cast
+
+        return cast(x, self._io)
+
+    def matmul(self, x, adjoint=False, adjoint_arg=False, name="matmul"):
+        from tandem._complex import conj
+
+        x = self._complex(x)
+        x = linalg.adjoint(x) if adjoint_arg else x
+        return self._back(self._filtered(x, conj(self._spectrum) if adjoint else self._spectrum))
+
+    def solve(self, rhs, adjoint=False, adjoint_arg=False, name="solve"):
+        from tandem._complex import conj
+
+        rhs = self._complex(rhs)
+        rhs = linalg.adjoint(rhs) if adjoint_arg else rhs
+        spectrum = conj(self._spectrum) if adjoint else self._spectrum
+        return self._back(self._filtered(rhs, self._complex(1.0) / spectrum))
+
+    def matvec(self, x, adjoint=False, name="matvec"):
+        made = self.matmul(expand_dims(x, -1), adjoint)
+        return linalg._squeeze_last(made)
+
+    def solvevec(self, rhs, adjoint=False, name="solve"):
+        return linalg._squeeze_last(self.solve(expand_dims(rhs, -1), adjoint))
+
+    def to_dense(self, name="to_dense"):
+        return self.matmul(self._complex(eye(self._size)))
+
+    def convolution_kernel(self, name="convolution_kernel"):
+        return self._back(self._transformed(self._spectrum, "ifft"))
+
+    def _over_block(self, reduce, x):
+        return reduce(x, axis=list(range(-self._rank, 0)))
+
+    def determinant(self, name="det"):
+        from tandem import math
+
+        return self._back(self._over_block(math.reduce_prod, self._spectrum))
+
+    def log_abs_determinant(self, name="log_abs_det"):
+        from tandem import math
+
+        return self._back(self._complex(self._over_block(math.reduce_sum, ops.log(abs(self._spectrum)))))
+
+    def trace(self, name="trace"):
+        from tandem import math
+
+        return self._back(self._over_block(math.reduce_sum, self._spectrum))
+
+    def diag_part(self, name="diag_part"):
+        mean = self.trace() / self._back(self._complex(float(self._size)))
+        return broadcast_to(expand_dims(mean, -1), [*self.shape[:-1]])
+
+    def eigvals(self, name="eigvals"):
+        flat = [ops.reshape(p, shape=[*self._spectrum.dims[: -self._rank], self._size]) for p in (self._spectrum.re, self._spectrum.im)]
+        return type(self._spectrum)(*flat)
+
+
+class LinearOperatorCirculant(_Circulant):
+    """Rows are those before, moved on by one."""
+
+
+class LinearOperatorCirculant2D(_Circulant):
+    """The same in two directions, of images written row by row."""
+
+    _rank = 2
+
+
+class LinearOperatorCirculant3D(_Circulant):
+    """And in three."""
+
+    _rank = 3

@@ -79,7 +79,29 @@ load_op_library = load_library
 
 
 def fingerprint(data, method="farmhash64", name=None):
-    raise NotImplementedError("tf.fingerprint")
+    """FarmHash's fingerprint of each row's bytes, as eight of them."""
+    from tandem import _core, strings
+    from tandem._convert import convert
+    from tandem._strings import one
+
+    if one(method) != b"farmhash64":
+        raise ValueError(f"Unsupported fingerprint method: {one(method).decode()}")
+    x = convert(data)
+    if not x.ndim:
+        raise ValueError("Shape must be at least rank 1 but is rank 0")
+    rows = x.shape[0]
+    if x.dtype.name == "string":  # of one string its own; of several that of theirs
+        flat = strings._s.fingerprint(_core.ops.reshape(x, shape=[-1])).numpy().view(np.uint64)
+        width = max(flat.size // max(rows, 1), 1)
+        parts = [flat[i * width : (i + 1) * width] for i in range(rows)]
+        if width == 1:
+            return convert(np.array(parts, "<u8").reshape(rows, 1).view(np.uint8))
+        words = [p.astype("<u8").tobytes() for p in parts]
+    else:
+        array = np.ascontiguousarray(x.numpy()).reshape(rows, -1)
+        words = [row.tobytes() for row in array]
+    made = strings._s.fingerprint(_core.strings_from(words, [rows])).numpy().view(np.uint64)
+    return convert(made.astype("<u8").reshape(rows, 1).view(np.uint8))
 
 
 class CriticalSection:
@@ -95,6 +117,13 @@ class CriticalSection:
             return fn()
 
 
+_KINDS = ("CPU", "GPU", "TPU", "CUSTOM")
+
+
+def _kind(name):
+    return name.upper() if name.upper() in _KINDS else name
+
+
 class DeviceSpec:
     """A device's name in parts."""
 
@@ -106,15 +135,16 @@ class DeviceSpec:
         parts = {}
         for piece in filter(None, spec.split("/")):
             key, *rest = piece.split(":")
-            if key == "device":
+            if key == "device" and rest:
                 parts["device_type"], *more = rest
+                parts["device_type"] = _kind(parts["device_type"])
                 if more and more[0] != "*":
                     parts["device_index"] = int(more[0])
-            elif key.upper() in ("CPU", "GPU"):
+            elif key.upper() in _KINDS:
                 parts["device_type"] = key.upper()
-                if rest:
+                if rest and rest[0] != "*":
                     parts["device_index"] = int(rest[0])
-            elif key in ("job", "replica", "task"):
+            elif key in ("job", "replica", "task") and rest:
                 parts[key] = rest[0] if key == "job" else int(rest[0])
             else:
                 raise ValueError(f"Unknown attribute '{key}' is encountered while parsing the device spec: '{spec}'.")

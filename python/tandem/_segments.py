@@ -5,6 +5,7 @@ from tandem import errors
 from tandem._arrays import _needs_data, cast, reshape
 from tandem._dtypes import as_dtype
 from tandem._face import Composite, api, convert, number, ops, tensor
+from tandem._face import count as extent_of
 
 
 def _segments_of(ids, what):
@@ -33,12 +34,40 @@ def _reduced(how, data, ids, count):
     if how == "sqrt_n":
         total = _reduced("sum", data, ids, count)
         return ops.divide(total, ops.sqrt(ops.cast(ops.maximum(_sizes(ids, count, total), 1), dtype=total.dtype)))
+    if how == "prod" and isinstance(count, int) and data.dtype.is_floating:
+        return _product(data, ids, count)
+    if not isinstance(count, int):  # an extent of the trace
+        limits = {"sum": 0, "prod": 1, "max": -np.inf, "min": np.inf} if data.dtype.is_floating else {"sum": 0, "prod": 1, "max": data.dtype.min, "min": data.dtype.max}
+        base = ops.full(convert(np.array(limits[how], data.dtype.as_numpy_dtype)), shape=[count, *data.dims[1:]])
+        mode = {"sum": "add", "prod": "mul"}.get(how, how)
+        return ops.scatter(base, ops.expand_dims(ids, axis=[1]), data, mode=mode)
     made = getattr(ops, "segment_" + how)(data, ids, segments=count)
     return made if made.dtype is data.dtype else ops.cast(made, dtype=data.dtype)
 
 
+def _product(data, ids, count):
+    """A product's gradient is what the others of its group give: the product by the factor, or where that is the only 0 that of the others."""
+    from tandem._gradient import custom_gradient
+
+    @custom_gradient
+    def product(data):
+        made = ops.segment_prod(data, ids, segments=count)
+
+        def backward(g):
+            none = ops.equal(data, 0)
+            filled = ops.where(none, ops.cast(1, dtype=data.dtype), data)
+            zeros = ops.take(ops.segment_sum(ops.cast(none, dtype="int32"), ids, segments=count), ids, axis=0)
+            others = ops.take(ops.segment_prod(filled, ids, segments=count), ids, axis=0)
+            share = ops.where(ops.equal(zeros, ops.cast(none, dtype="int32")), ops.divide(others, filled), ops.cast(0, dtype=data.dtype))
+            return ops.multiply(ops.take(g, ids, axis=0), share)
+
+        return made, backward
+
+    return product(data)
+
+
 def _sizes(ids, count, like):
-    sizes = ops.segment_sum(ops.full(convert(1), shape=ids.dims), ids, segments=count)
+    sizes = _reduced("sum", ops.full(convert(1), shape=ids.dims), ids, count)
     return reshape(sizes, [count] + [1] * (like.ndim - 1))
 
 
@@ -62,8 +91,8 @@ def _sorted(how):
 def _unsorted(how):
     @api
     def segment(data, segment_ids, num_segments, name=None):
-        data, ids, count = tensor(data), tensor(segment_ids), int(number(num_segments))
-        if not ids.is_traced and ids.shape.num_elements() and ids.numpy().max() >= count:
+        data, ids, count = tensor(data), tensor(segment_ids), extent_of(num_segments)
+        if not ids.is_traced and isinstance(count, int) and ids.shape.num_elements() and ids.numpy().max() >= count:
             raise errors.InvalidArgumentError(None, None, f"segment_ids = {ids.numpy().max()} is out of range [0, {count})")
         flat_ids = reshape(ids, [-1])
         rows = reshape(data, [-1, *data.dims[ids.ndim :]])

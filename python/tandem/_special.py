@@ -71,21 +71,28 @@ def _gamma_parts(a, x):
         tail = x + float(2 * n - 1) - a - (float(n) * (float(n) - a)) / tail
     upper = front / tail
     use_series = ops.less(x, a + 1.0)
-    return where(use_series, lower, 1.0 - upper), where(use_series, 1.0 - lower, upper)
+    outside = ops.logical_or(ops.less(x, 0), ops.less_equal(a, 0))
+    lower, upper = where(use_series, lower, 1.0 - upper), where(use_series, 1.0 - lower, upper)
+    none = float("nan")
+    return where(outside, none, lower), where(outside, none, upper)
+
+
+def _at_zero(a, x, value, made):
+    return where(ops.logical_and(ops.equal(x, 0), ops.greater(a, 0)), value, made)
 
 
 @api
 def igamma(a, x, name=None):
     a, x = pair(a, x)
     a, x = float_tensor(a, "igamma"), float_tensor(x, "igamma")
-    return cast(where(ops.equal(x, 0), _zeros_like(ops.cast(x, dtype="float64")), _gamma_parts(a, x)[0]), a.dtype)
+    return cast(_at_zero(a, x, 0.0, _gamma_parts(a, x)[0]), a.dtype)
 
 
 @api
 def igammac(a, x, name=None):
     a, x = pair(a, x)
     a, x = float_tensor(a, "igammac"), float_tensor(x, "igammac")
-    return cast(where(ops.equal(x, 0), _ones_like(ops.cast(x, dtype="float64")), _gamma_parts(a, x)[1]), a.dtype)
+    return cast(_at_zero(a, x, 1.0, _gamma_parts(a, x)[1]), a.dtype)
 
 
 @api

@@ -3,7 +3,7 @@ import types
 
 import numpy as np
 
-from tandem import _core, _strings
+from tandem import _core, _devices, _strings
 from tandem._convert import convert
 from tandem._dtypes import string
 from tandem._shape import TensorShape
@@ -140,8 +140,8 @@ def setup():
         "numpy": property(_numpy), "__array__": _array, "__dlpack__": _dlpack, "__repr__": _repr, "__str__": _str, "__iter__": _iterate,
         "__hash__": _hash, "ref": lambda self: Reference(self), "experimental_ref": lambda self: Reference(self),
         "get_shape": lambda self: self.shape, "set_shape": _set_shape, "rank": property(lambda self: self.ndim),
-        "name": property(_name), "__array_priority__": 100, "device": "/job:localhost/replica:0/task:0/device:CPU:0",
-        "backing_device": "/job:localhost/replica:0/task:0/device:CPU:0", "op": property(_op), "graph": property(_op),
+        "name": property(_name), "__array_priority__": 100, "device": property(_devices.device_of),
+        "backing_device": property(_devices.device_of), "cpu": _devices.on_cpu, "gpu": _devices.on_gpu, "op": property(_op), "graph": property(_op),
         "__format__": lambda self, spec: str(self) if self.is_traced else format(self.numpy(), spec),
         "__round__": lambda self, n=None: ops.round(self),
         "__complex__": lambda self: complex(self.item()),

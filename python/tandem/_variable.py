@@ -116,7 +116,6 @@ class Variable(_core.Variable):
     constraint = property(lambda self: self._constraint)
     synchronization = property(lambda self: self._synchronization)
     aggregation = property(lambda self: self._aggregation)
-    device = property(lambda self: self.__dict__.get("_device", "/job:localhost/replica:0/task:0/device:CPU:0"))
     ndim = property(lambda self: len(self.dims))
     op = property(lambda self: self)
     handle = property(lambda self: self)
@@ -138,6 +137,11 @@ class Variable(_core.Variable):
 
     def is_initialized(self, name=None):
         return convert(True)
+
+    @property
+    def device(self):
+        with eagerly():
+            return self.read().device
 
     # --- reading
 
@@ -230,16 +234,37 @@ class Variable(_core.Variable):
             )
         return value
 
+    def _left_to_replicas(self, new_value, is_sum_of_parts=False):
+        """Whether an assignment in a replica was dealt with: a strategy's variables are shared by its replicas, and `aggregation` says what
+        becomes of their values. Sums add up where the variable stands; without aggregation the first replica's value is the variable's."""
+        module = sys.modules.get("tandem.distribute._context")
+        replica = module.several() if module is not None else None
+        if replica is None or self.__dict__.get("_distribute_strategy") is None:
+            return False
+        if self._aggregation is VariableAggregation.SUM and is_sum_of_parts:
+            return False
+        if self._aggregation in (VariableAggregation.SUM, VariableAggregation.MEAN):
+            how = "sum" if self._aggregation is VariableAggregation.SUM else "mean"
+            replica.pending[self.number] = (self, how, new_value())
+            return True
+        return replica.replica_id_in_sync_group != 0
+
     def assign(self, value, use_locking=False, name=None, read_value=True):
-        self.store(self._new_value(value))
+        value = self._new_value(value)
+        if not self._left_to_replicas(lambda: value):
+            self.store(value)
         return self if read_value else None
 
     def assign_add(self, delta, use_locking=False, name=None, read_value=True):
-        self.store_add(self._new_value(delta) if not isinstance(delta, Tensor) or delta.ndim else self._as_mine(delta))
+        delta = self._new_value(delta) if not isinstance(delta, Tensor) or delta.ndim else self._as_mine(delta)
+        if not self._left_to_replicas(lambda: self.read() + delta, is_sum_of_parts=True):
+            self.store_add(delta)
         return self if read_value else None
 
     def assign_sub(self, delta, use_locking=False, name=None, read_value=True):
-        self.store_sub(self._new_value(delta) if not isinstance(delta, Tensor) or delta.ndim else self._as_mine(delta))
+        delta = self._new_value(delta) if not isinstance(delta, Tensor) or delta.ndim else self._as_mine(delta)
+        if not self._left_to_replicas(lambda: self.read() - delta, is_sum_of_parts=True):
+            self.store_sub(delta)
         return self if read_value else None
 
     def load(self, value, session=None):

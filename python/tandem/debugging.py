@@ -1,7 +1,7 @@
 """tf.debugging: assertions over tensors and their shapes."""
 import numpy as np
 
-from tandem import errors
+from tandem import _core, errors
 from tandem._convert import Composite
 from tandem._dtypes import as_dtype
 from tandem._face import CoreVariable, Tensor, any_tensor, api, number, ops, pair, tensor
@@ -196,7 +196,6 @@ def assert_scalar(tensor, message=None, name=None):
     x = any_tensor(tensor)
     if x.ndim:
         raise ValueError(f"{message or ''}Expected scalar shape, saw shape: {x.shape}.")
-    return x
 
 
 def assert_type(tensor, tf_type, message=None, name=None):
@@ -274,7 +273,9 @@ def is_traceback_filtering_enabled():
 
 
 def set_log_device_placement(enabled):
+    """Lines on stderr: which op runs on which device."""
     _flags["placement"] = bool(enabled)
+    _core.set_log_placement(bool(enabled))
 
 
 def get_log_device_placement():
@@ -287,3 +288,15 @@ def enable_check_numerics(stack_height_limit=30, path_length_limit=50):
 
 def disable_check_numerics():
     _flags["numerics"] = False
+
+
+class experimental:
+    """tf.debugging.experimental: TensorFlow's debugger V2, which this is no part of."""
+
+    @staticmethod
+    def enable_dump_debug_info(dump_root, tensor_debug_mode="NO_TENSOR", circular_buffer_size=1000, op_regex=None, tensor_dtypes=None):
+        raise NotImplementedError("tf.debugging.experimental.enable_dump_debug_info: TensorFlow's debugger V2 is no part of this; tf.print and run_functions_eagerly are there")
+
+    @staticmethod
+    def disable_dump_debug_info():
+        """Nothing is dumped."""

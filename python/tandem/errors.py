@@ -85,6 +85,10 @@ class InaccessibleTensorError(InvalidArgumentError, TypeError):
     """A traced tensor that has left its function."""
 
 
+class OperatorNotAllowedInGraphError(TypeError):
+    """A traced tensor where Python wants a value of its own."""
+
+
 def _raise(code, message):
     """What the engine calls: `code` is the code of a C++ error, which has TensorFlow's numbers."""
     kind = InaccessibleTensorError if "is used outside the function that it was traced in" in message else _engine_kinds[code]

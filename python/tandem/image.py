@@ -4,7 +4,7 @@ import numpy as np
 
 from tandem import errors
 from tandem import random as _random
-from tandem._algorithms import resizing
+from tandem._algorithms import image_resize
 from tandem._arrays import cast, pad, reshape
 from tandem._face import api, convert, ints, number, ops, tensor
 from tandem._image_boxes import *  # noqa: F401, F403
@@ -36,16 +36,16 @@ def resize(images, size, method="bilinear", preserve_aspect_ratio=False, antiali
     x, single = _batched(images)
     height, width = [int(n) for n in ints(size)]
     method = {0: "bilinear", 1: "nearest", 2: "bicubic", 3: "area"}.get(method, method)
-    if method not in (*resizing.KERNELS, "nearest", "area"):
+    if method not in (*image_resize.KERNELS, "nearest", "area"):
         raise ValueError("Resize method is not implemented: " + str(method))
     if preserve_aspect_ratio:
         share = min(height / x.shape[1], width / x.shape[2])
         height, width = max(int(round(x.shape[1] * share)), 1), max(int(round(x.shape[2] * share)), 1)
     if height <= 0 or width <= 0:
         raise errors.InvalidArgumentError(None, None, f"output dimensions must be positive, got {height} x {width}")
-    if method != "nearest" and ((height, width) != tuple(x.shape[1:3]) or not x.dtype.is_floating):
+    if method != "nearest":
         x = cast(x, "float32")  # of every type, float64 too
-    return _unbatched(resizing.resize(x, height, width, method, bool(antialias)), single)
+    return _unbatched(image_resize.resize(x, (1, 2), (height, width), method, bool(antialias)), single)
 
 
 @api
@@ -273,7 +273,7 @@ def extract_glimpse(input, size, offsets, centered=True, normalized=True, noise=
                 y, c = (y + high) / 2, (c + wide) / 2
         elif centered:
             y, c = y + high / 2, c + wide / 2
-        top, left = int(y - height / 2 if centered or normalized else y - height / 2), int(c - width / 2)
+        top, left = int(y - height / 2), int(c - width / 2)
         fill = np.zeros((height, width, x.shape[3])) if noise == "zero" else rng.uniform(0, 1, (height, width, x.shape[3]))
         for r in range(height):
             for q in range(width):
@@ -281,6 +281,40 @@ def extract_glimpse(input, size, offsets, centered=True, normalized=True, noise=
                     fill[r, q] = array[i, top + r, left + q]
         made.append(fill)
     return convert(np.array(made), x.dtype)
+
+
+# --- what storing as JPEG does ---------------------------------------------------------------------------------------------------
+
+
+def adjust_jpeg_quality(image, jpeg_quality, name=None):
+    """The image as it is after being stored with this quality."""
+    from tandem import io
+    from tandem._image_color import convert_image_dtype
+
+    x = tensor(image)
+    quality = int(number(jpeg_quality))
+    if not 0 <= quality <= 100:
+        raise errors.InvalidArgumentError(None, None, f"adjust_jpeg_quality: the quality is {quality}, it must be in [0, 100]")
+    bytes_ = convert_image_dtype(x, "uint8", saturate=True)
+    made = io.decode_jpeg(io.encode_jpeg(bytes_, quality=quality), channels=x.shape[-1])
+    return convert_image_dtype(made, x.dtype, saturate=True)
+
+
+def _random_quality(image, low, high, draw):
+    if low < 0 or high < 0 or low > 100 or high > 100:
+        raise ValueError("jpeg encoding range must be between 0 and 100.")
+    if low >= high:
+        raise ValueError("`min_jpeg_quality` must be less than `max_jpeg_quality`.")
+    return adjust_jpeg_quality(image, draw([], low, high))
+
+
+def random_jpeg_quality(image, min_jpeg_quality, max_jpeg_quality, seed=None):
+    return _random_quality(image, min_jpeg_quality, max_jpeg_quality, lambda *a: _random.uniform(*a, dtype="int32", seed=seed))
+
+
+def stateless_random_jpeg_quality(image, min_jpeg_quality, max_jpeg_quality, seed):
+    draw = lambda shape, low, high: _random.stateless_uniform(shape, seed, low, high, dtype="int32")  # noqa: E731
+    return _random_quality(image, min_jpeg_quality, max_jpeg_quality, draw)
 
 
 _files = {

@@ -82,7 +82,10 @@ cholesky, det, _inverse = _matrix("cholesky", "cholesky"), _matrix("det", "det")
 
 @api
 def inv(input, adjoint=False, name=None):
-    made = ops.inverse(float_tensor(input, "inv"))
+    x = float_tensor(input, "inv")
+    if x.dtype.size == 2:  # as TensorFlow's kernel of 16 bits does
+        return cast(inv(cast(x, "float32"), adjoint), x.dtype)
+    made = ops.inverse(x)
     return matrix_transpose(made) if adjoint else made
 
 
@@ -137,6 +140,9 @@ def triangular_solve(matrix, rhs, lower=True, adjoint=False, name=None):
 def qr(input, full_matrices=False, name=None):
     from collections import namedtuple
 
+    x = float_tensor(input, "qr")
+    if x.dtype.size == 2:  # as TensorFlow's kernels of 16 bits do
+        return namedtuple("Qr", ["q", "r"])(*(cast(part, x.dtype) for part in qr(cast(x, "float32"), full_matrices)))
     return namedtuple("Qr", ["q", "r"])(*ops.qr(float_tensor(input, "qr"), mode="complete" if full_matrices else "reduced"))
 
 
@@ -234,6 +240,8 @@ def matrix_rank(a, tol=None, validate_args=False, name=None):
 def expm(input, name=None):
     """Scaling, a Padé approximant of order 8, and squaring."""
     x = float_tensor(input, "expm")
+    if x.dtype.size == 2:
+        return cast(expm(cast(x, "float32")), x.dtype)
     n = x.dims[-1]
     one = eye(n, dtype=x.dtype)
     if x.is_traced:
@@ -270,7 +278,8 @@ matrix_square_root = sqrtm
 
 @api
 def logm(input, name=None):
-    raise NotImplementedError("tf.linalg.logm")
+    x = tensor(input)
+    raise errors.InvalidArgumentError(None, None, f"logm: takes complex matrices, got {x.dtype.name}\n  hint: tf.cast(x, tf.complex64)")
 
 
 @api
@@ -290,7 +299,10 @@ def trace(x, name=None):
 
 @api
 def norm(tensor_, ord="euclidean", axis=None, keepdims=None, name=None):
-    x = float_tensor(tensor_, "norm")
+    x = tensor(tensor_)
+    if x.dtype.is_integer:
+        return cast(norm(cast(x, "float64"), ord, axis, keepdims), x.dtype)
+    x = float_tensor(x, "norm")
     keepdims = bool(keepdims)
     matrix = isinstance(axis, (list, tuple)) and len(axis) == 2
     if ord in ("euclidean", "fro") or (ord == 2 and not matrix):
@@ -498,6 +510,9 @@ def banded_triangular_solve(bands, rhs, lower=True, adjoint=False, name=None):
 @api
 def eigh_tridiagonal(alpha, beta, eigvals_only=True, select="a", select_range=None, tol=None, name=None):
     alpha, beta = tensor(alpha), tensor(beta)
+    if alpha.dtype.is_floating and alpha.dtype.size == 2:
+        made = eigh_tridiagonal(cast(alpha, "float32"), cast(beta, "float32"), eigvals_only, select, select_range, tol)
+        return cast(made, alpha.dtype) if eigvals_only else tuple(cast(part, alpha.dtype) for part in made)
     matrix = set_diag(set_diag(diag(alpha), beta, k=1), beta, k=-1)
     values, vectors = ops.eigh(matrix)
     if select == "i":
@@ -510,6 +525,36 @@ def eigh_tridiagonal(alpha, beta, eigvals_only=True, select="a", select_range=No
         kept = np.flatnonzero((values.numpy() > low) & (values.numpy() <= high)).astype(np.int32)
         values, vectors = ops.take(values, convert(kept), axis=0), ops.take(vectors, convert(kept), axis=1)
     return values if eigvals_only else (values, vectors)
+
+
+class experimental:
+    """tf.linalg.experimental"""
+
+    @staticmethod
+    def conjugate_gradient(operator, rhs, preconditioner=None, x=None, tol=1e-5, max_iter=20, name="conjugate_gradient"):
+        """Hestenes and Stiefel's way to solve operator x = rhs, for one that is self-adjoint and positive definite."""
+        import collections
+
+        if not (operator.is_self_adjoint and operator.is_positive_definite):
+            raise ValueError("Expected a self-adjoint, positive definite operator.")
+        rhs = tensor(rhs)
+        size = float(number(ops.sqrt(ops.sum(ops.square(rhs)))))
+        dot = lambda a, b: ops.sum(ops.multiply(a, b), axis=[-1], keepdims=True)  # noqa: E731
+        before = (lambda r: r) if preconditioner is None else preconditioner.matvec
+        x = ops.subtract(rhs, rhs) if x is None else tensor(x, rhs.dtype)
+        r = ops.subtract(rhs, operator.matvec(x))
+        z = before(r)
+        p, gamma, i = z, dot(r, z), 0
+        while i < int(number(max_iter)) and float(number(ops.sqrt(ops.sum(ops.square(r))))) > tol * size:
+            step = operator.matvec(p)
+            alpha = ops.divide(gamma, dot(p, step))
+            x, r = x + alpha * p, r - alpha * step
+            z = before(r)
+            last, gamma = gamma, dot(r, z)
+            p = z + ops.divide(gamma, last) * p
+            i += 1
+        state = collections.namedtuple("CGState", ["i", "x", "r", "p", "gamma"])
+        return state(convert(np.int32(i)), x, r, p, ops.squeeze(gamma, axis=[-1]))
 
 
 def __getattr__(name):

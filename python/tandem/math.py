@@ -7,6 +7,7 @@ from tandem import errors
 from tandem._arrays import _full_like, cast, expand_dims, reshape, where
 from tandem._dtypes import as_dtype
 from tandem._face import Composite, Tensor, any_tensor, api, axes, axis_in, convert, float_tensor, has_promotion, ints, number, of_literal, ops, pair, strict, tensor
+from tandem._face import count as extent_of
 from tandem._gather import searchsorted, top_k  # noqa: F401
 
 int32, int64, float32 = as_dtype("int32"), as_dtype("int64"), as_dtype("float32")
@@ -71,7 +72,9 @@ def rint(x, name=None):
 @api
 def erfcinv(x, name=None):
     x = float_tensor(x, "erfcinv")
-    return -ops.ndtri(x * 0.5) * float(np.sqrt(0.5))
+    made = -ops.ndtri(x * 0.5) * float(np.sqrt(0.5))
+    infinity = convert(np.array(np.inf, x.dtype.as_numpy_dtype))
+    return ops.where(ops.equal(x, 0), infinity, ops.where(ops.equal(x, 2), -infinity, made))
 
 
 @api
@@ -497,17 +500,20 @@ def cumulative_logsumexp(x, axis=0, exclusive=False, reverse=False, name=None):
     axis = axis_in(axis, x.ndim)
     x = ops.flip(x, axis=[axis]) if reverse else x
     length = x.dims[axis]
+    lowest = convert(np.array(-np.inf, x.dtype.as_numpy_dtype))
+    if 0 in x.shape.as_list():
+        return x
     # All prefixes at once: row i of a lower triangle.
     spread = expand_dims(ops.moveaxis(x, source=[axis], destination=[-1]), -2)
     kept = ops.tri(rows=[length], columns=[length], k=-1 if exclusive else 0, dtype="bool")
-    masked = ops.where(kept, spread, convert(np.array(-np.inf, x.dtype.as_numpy_dtype)))
+    masked = ops.where(kept, spread, lowest)
     peak = ops.stop_gradient(ops.max(masked, axis=[-1], keepdims=True))
     peak = ops.where(ops.is_finite(peak), peak, _full_like(0)(peak))
     total = ops.sum(ops.where(kept, ops.exp(ops.subtract(spread, peak)), 0.0), axis=[-1])
     made = ops.add(ops.log(total), ops.squeeze(peak, axis=[-1]))
+    made = ops.moveaxis(cast(made, x.dtype), source=[-1], destination=[axis])
     if exclusive:
         made = ops.maximum(made, convert(np.array(x.dtype.min, x.dtype.as_numpy_dtype)))
-    made = ops.moveaxis(cast(made, x.dtype), source=[-1], destination=[axis])
     return ops.flip(made, axis=[axis]) if reverse else made
 
 
@@ -597,11 +603,11 @@ def confusion_matrix(labels, predictions, num_classes=None, weights=None, dtype=
 
             raise _needs_data("tf.math.confusion_matrix without num_classes")
         num_classes = largest.item() + 1
-    count = int(number(num_classes))
+    count = extent_of(num_classes)
     for what, x in (("labels", labels), ("predictions", predictions)):
         if not x.is_traced and x.shape.num_elements() and x.numpy().min() < 0:
             raise errors.InvalidArgumentError(None, None, f"`{what}` contains negative values")
-        if not x.is_traced and x.shape.num_elements() and x.numpy().max() >= count:
+        if not x.is_traced and isinstance(count, int) and x.shape.num_elements() and x.numpy().max() >= count:
             raise errors.InvalidArgumentError(None, None, f"`{what}` out of bound: {x.numpy().max()} with num_classes {count}")
     values = _ones_like(labels, dtype) if weights is None else cast(tensor(weights), dtype)
     base = ops.full(convert(np.array(0, dtype.as_numpy_dtype)), shape=[count, count])

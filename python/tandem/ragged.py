@@ -169,4 +169,8 @@ def cross(inputs, name=None):
 
 
 def cross_hashed(inputs, num_buckets=0, hash_key=None, name=None):
-    raise NotImplementedError("tf.ragged.cross_hashed")
+    from tandem.sparse import _hashed_rows
+
+    rows = _hashed_rows(inputs, num_buckets, hash_key)
+    flat = convert(np.array([v for row in rows for v in row], np.int64))
+    return RaggedTensor.from_row_lengths(flat, convert(np.array([len(row) for row in rows], np.int64)))

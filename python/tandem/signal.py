@@ -5,7 +5,8 @@ import math as _pymath
 import numpy as np
 
 from tandem import _dtypes as dtypes
-from tandem._arrays import expand_dims, pad, reshape
+from tandem._algorithms import signal as shared
+from tandem._arrays import expand_dims, pad
 from tandem._complex import ComplexTensor
 from tandem._convert import convert
 from tandem._face import api, any_tensor, axis_in, float_tensor, ints, number, ops, tensor
@@ -24,6 +25,8 @@ def _transform(row, axes):
     def call(input, name=None):
         x = _complex(input)
         re, im = x.re, x.im
+        if 0 in re.shape.as_list():  # nothing to transform
+            return x
         for a in axes:
             re, im = op(re, im, axis=a)
         return ComplexTensor(re, im)
@@ -147,21 +150,17 @@ def ifftshift(x, axes=None, name=None):
 # --- windows --------------------------------------------------------------------------------------------------------------------
 
 
-def _raised_cosine(length, periodic, dtype, a, b):
+def _raised_cosine(kind, length, periodic, dtype):
     length = int(number(length))
-    if length == 1:
-        return convert(np.ones(1), dtype)
-    even = 1 - length % 2
-    count = length + int(bool(periodic)) * even - 1
-    return convert(a - b * np.cos(2 * np.pi * np.arange(length) / count), dtype)
+    return convert(shared.window(kind, length, bool(periodic) and length % 2 == 0), dtype)  # one of odd length is symmetric
 
 
 def hann_window(window_length, periodic=True, dtype=dtypes.float32, name=None):
-    return _raised_cosine(window_length, periodic, dtype, 0.5, 0.5)
+    return _raised_cosine("hann", window_length, periodic, dtype)
 
 
 def hamming_window(window_length, periodic=True, dtype=dtypes.float32, name=None):
-    return _raised_cosine(window_length, periodic, dtype, 0.54, 0.46)
+    return _raised_cosine("hamming", window_length, periodic, dtype)
 
 
 def kaiser_window(window_length, beta=12.0, dtype=dtypes.float32, name=None):
@@ -177,7 +176,7 @@ def kaiser_bessel_derived_window(window_length, beta=12.0, dtype=dtypes.float32,
 
 def vorbis_window(window_length, dtype=dtypes.float32, name=None):
     n = int(number(window_length))
-    return convert(np.sin(np.pi / 2 * np.sin(np.pi / n * (np.arange(n) + 0.5)) ** 2), dtype)
+    return convert(np.sin(np.pi / 2 * np.sin(np.pi / max(n, 1) * (np.arange(n) + 0.5)) ** 2), dtype)
 
 
 # --- frames ---------------------------------------------------------------------------------------------------------------------
@@ -192,21 +191,18 @@ def frame(signal, frame_length, frame_step, pad_end=False, pad_value=0, axis=-1,
         count = -(-size // step)
         more = max((count - 1) * step + length - size, 0)
         x = pad(x, [(0, more if i == axis else 0) for i in range(x.ndim)], constant_values=pad_value)
-    else:
-        count = max(1 + (size - length) // step, 0)
-    at = np.arange(count)[:, None] * step + np.arange(length)[None]
-    return ops.take(x, convert(at.astype(np.int32)), axis=axis)
+    elif size < length:
+        return ops.full(convert(np.zeros((), x.dtype.as_numpy_dtype)), shape=[*x.dims[:axis], 0, length, *x.dims[axis + 1 :]])
+    if axis == x.ndim - 1:
+        return shared.frames(x, length, step)
+    made = shared.frames(ops.moveaxis(x, source=[axis], destination=[-1]), length, step)
+    return ops.moveaxis(made, source=[-2, -1], destination=[axis, axis + 1])
 
 
 @api
 def overlap_and_add(signal, frame_step, name=None):
     x, step = tensor(signal), int(number(frame_step))
-    frames, length = x.shape[-2:]
-    size = (frames - 1) * step + length
-    at = (np.arange(frames)[:, None] * step + np.arange(length)[None]).reshape(-1)
-    flat = reshape(x, [-1, frames * length])
-    made = ops.segment_sum(ops.transpose(flat), convert(at.astype(np.int32)), segments=size)
-    return reshape(ops.transpose(made), [*x.dims[:-2], size])
+    return shared.overlap_add(x, step)
 
 
 def _power_of_two(n):

@@ -422,4 +422,57 @@ def cross(inputs, name=None, separator=None):
 
 
 def cross_hashed(inputs, num_buckets=0, hash_key=None, name=None):
-    raise NotImplementedError("tf.sparse.cross_hashed")
+    """A column for each choice of one element of every input: a hash of all of them."""
+    from tandem._ragged import RaggedTensor
+
+    rows = _hashed_rows(inputs, num_buckets, hash_key)
+    if any(isinstance(x, RaggedTensor) for x in inputs):
+        raise TypeError("Only SparseTensor and Tensor are taken; tf.ragged.cross_hashed takes ragged ones")
+    at = [[i, j] for i, row in enumerate(rows) for j in range(len(row))]
+    values = convert(np.array([v for row in rows for v in row], np.int64))
+    return SparseTensor(np.array(at, np.int64).reshape(-1, 2), values, [len(rows), max(map(len, rows), default=0)])
+
+
+def _joined_hashes(first, second):
+    """TensorFlow's way to make one fingerprint of two."""
+    factor, limit = 0xC6A4A7935BD1E995, 2**64
+    mixed = lambda v: v ^ (v >> 47)  # noqa: E731
+    made = (first ^ factor ^ (mixed(second * factor % limit) * factor % limit)) * factor % limit
+    return mixed(mixed(made) * factor % limit)
+
+
+def _hashed_rows(inputs, num_buckets, hash_key):
+    import itertools
+
+    from tandem import _core
+    from tandem._ragged import RaggedTensor
+
+    def numbers(flat):
+        if flat.dtype.name == "string":
+            return _core.strings.fingerprint(flat).numpy().view(np.uint64).tolist()
+        return [int(v) % 2**64 for v in flat.numpy().tolist()]
+
+    columns = []
+    for x in inputs:
+        if isinstance(x, SparseTensor):
+            rows = [[] for _ in builtins.range(int(x.dense_shape.numpy()[0]))]
+            for (row, *_), value in zip(x.indices.numpy().tolist(), numbers(x.values)):
+                rows[row].append(value)
+        elif isinstance(x, RaggedTensor):
+            flat, ends = numbers(x.values), x.row_splits.numpy().tolist()
+            rows = [flat[a:b] for a, b in zip(ends, ends[1:])]
+        else:
+            x = any_tensor(x)
+            flat, width = numbers(ops.reshape(x, shape=[-1])), x.shape[1]
+            rows = [flat[i * width : (i + 1) * width] for i in builtins.range(x.shape[0])]
+        columns.append(rows)
+    made, buckets = [], int(number(num_buckets)) or 2**63 - 1
+    for row in zip(*columns):
+        line = []
+        for choice in itertools.product(*row):
+            total = 0xDECAFCAFFE if hash_key is None else int(hash_key) % 2**64
+            for value in choice:
+                total = _joined_hashes(total, value)
+            line.append(total % buckets)
+        made.append(line)
+    return made

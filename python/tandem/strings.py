@@ -1,6 +1,9 @@
 """tf.strings: what is done with strings. They are on the host: a compiled function can only use strings that it knows."""
 
+import functools
 import re
+import sys
+import unicodedata
 
 import numpy as np
 
@@ -90,14 +93,14 @@ def reduce_join(inputs, axis=None, keepdims=False, separator="", name=None):
     x, by = as_strings(inputs), one(separator)
     axes = list(range(x.ndim)) if axis is None else [a % x.ndim for a in np.atleast_1d(np.asarray(axis)).tolist()]
     rest = [a for a in range(x.ndim) if a not in axes]
-    array = np.empty(tuple(x.shape), object)
-    array.reshape(-1)[:] = _core.strings_to_list(x)
-    count = int(np.prod([x.shape[a] for a in axes], dtype=np.int64))
     if axis is not None:
         axes = axes[::-1]  # the one that is named first is joined first
-    moved = array.transpose([*rest, *axes]).reshape(int(np.prod([x.shape[a] for a in rest], dtype=np.int64)), count)
-    flat = [by.join(row) for row in moved]
-    return _from(flat, [1 if a in axes else x.shape[a] for a in range(x.ndim)] if keepdims else [x.shape[a] for a in rest])
+    if not axes:
+        return x
+    moved = _core.ops.transpose(x, perm=[*rest, *axes]) if [*rest, *axes] != list(range(x.ndim)) else x
+    count = int(np.prod([x.shape[a] for a in axes], dtype=np.int64))
+    joined = _s.join_rows(_core.ops.reshape(moved, shape=[*(x.shape[a] for a in rest), count]), by)
+    return _core.ops.reshape(joined, shape=[1 if a in axes else x.shape[a] for a in range(x.ndim)]) if keepdims else joined
 
 
 def split(input, sep=None, maxsplit=-1, name=None):
@@ -114,45 +117,50 @@ def bytes_split(input, name=None):
 # --- patterns -------------------------------------------------------------------------------------------------------------------
 
 
+@functools.lru_cache
+def _of_category(name):
+    """The characters of a Unicode category, such as L or Lu, as the inside of brackets."""
+    text, begin = "", None
+    for code in range(sys.maxunicode + 2):
+        inside = code <= sys.maxunicode and unicodedata.category(chr(code)).startswith(name)
+        if inside and begin is None:
+            begin = code
+        elif not inside and begin is not None:
+            text += f"\\x{{{begin:x}}}-\\x{{{code - 1:x}}}"
+            begin = None
+    return text
+
+
 def _pattern(pattern):
-    """RE2's syntax is that of Python's re but for the names of classes."""
+    """The engine's expressions have RE2's syntax but for Unicode's categories (\\pL, \\p{Lu}), which are written out here."""
     text = one(pattern)
-    classes = {
-        b"[:alpha:]": b"a-zA-Z",
-        b"[:digit:]": b"0-9",
-        b"[:alnum:]": b"a-zA-Z0-9",
-        b"[:upper:]": b"A-Z",
-        b"[:lower:]": b"a-z",
-        b"[:space:]": b"\\s",
-        b"[:punct:]": b"!-/:-@\\[-`{-~",
-        b"[:word:]": b"\\w",
-        b"[:xdigit:]": b"0-9A-Fa-f",
-    }
-    for name, members in classes.items():
-        text = text.replace(name, members)
-    text = re.sub(rb"\\p\{(?:P|Punct)\}", rb"[!-/:-@\\[-`{-~]", text).replace(b"\\z", b"\\Z")
-    try:
-        return re.compile(text)
-    except re.error as e:
-        raise errors.InvalidArgumentError(None, None, f"Invalid pattern: {text.decode(errors='replace')}, error: {e}") from None
+    if b"\\p" not in text.lower():
+        return text
+    parts, in_brackets = [], False
+    for found in re.finditer(rb"\\([pP])(?:\{(\^?)([A-Z][a-z]?|Punct)\}|([A-Z]))|\\.|\[:\^?\w+:\]|\[\^?\]?|\]|.", text, re.DOTALL):
+        token = found.group()
+        if found.group(1):
+            members = _of_category((found.group(3) or found.group(4)).replace(b"Punct", b"P").decode()).encode()
+            negated = (found.group(1) == b"P") != bool(found.group(2))
+            if in_brackets and negated:
+                raise errors.InvalidArgumentError(None, None, f"Invalid pattern: {text.decode(errors='replace')}, error: {token.decode()} inside of brackets")
+            token = members if in_brackets else b"[" + (b"^" if negated else b"") + members + b"]"
+        elif token.startswith(b"[") and not in_brackets:
+            in_brackets = True
+        elif token == b"]":
+            in_brackets = False
+        parts.append(token)
+    return b"".join(parts)
 
 
 def regex_replace(input, pattern, rewrite, replace_global=True, name=None):
-    compiled, count = _pattern(pattern), 0 if replace_global else 1
-    # In a rewrite only \0 to \9 and \\ mean something.
-    by = re.sub(rb"\\(\d)", rb"\\g<\1>", one(rewrite).replace(b"\\\\", b"\\\\\\\\"))
-    return _on_values(lambda x: mapped(lambda s: compiled.sub(by, s, count=count), x), input)
+    compiled, by = _pattern(pattern), one(rewrite)
+    return _on_values(lambda x: _s.regex_replace(x, compiled, by, bool(replace_global)), input)
 
 
 def regex_full_match(input, pattern, name=None):
     compiled = _pattern(pattern)
-
-    def match(x):
-        return convert(
-            np.array([compiled.fullmatch(s) is not None for s in _core.strings_to_list(x)], bool).reshape(tuple(x.shape))
-        )
-
-    return _on_values(match, input)
+    return _on_values(lambda x: _s.regex_full_match(x, compiled), input)
 
 
 # --- numbers --------------------------------------------------------------------------------------------------------------------
@@ -163,9 +171,16 @@ def to_number(input, out_type=dtypes.float32, name=None):
 
 
 def as_string(input, precision=-1, scientific=False, shortest=False, width=-1, fill="", name=None):
-    x = convert(input)
+    from tandem._face import any_tensor
+
+    x = any_tensor(input)
     if x.dtype is dtypes.string:
         return x
+    if x.dtype.is_complex:
+        re, im = (as_string(part, precision, scientific, shortest) for part in (x.re, x.im))
+        made = join([join(["(", re]), join([im, ")"])], ",")
+        filler, left = (one(fill).decode() or " ").replace("-", " "), one(fill) == b"-"
+        return made if width < 0 else mapped(lambda t: (t.decode().ljust(width) if left else t.decode().rjust(width, filler)).encode(), made)
     if scientific and shortest:
         raise errors.InvalidArgumentError(None, None, "Cannot select both scientific and shortest notation")
     array = x.numpy() if x.ndim else np.asarray(x.numpy())
@@ -200,7 +215,11 @@ def _summary(x, most):
             return '"' + v.decode("utf-8", "replace") + '"'
         if isinstance(v, (bool, np.bool_)):
             return "1" if v else "0"
-        return f"{float(v):g}" if isinstance(v, (float, np.floating)) else str(v)
+        if not isinstance(v, (float, np.floating)):
+            return str(v)
+        short, long = ("15", "17") if isinstance(v, (float, np.float64)) else ("6", "9")  # so many digits as tell it from its neighbours
+        text = f"{float(v):.{short}g}"
+        return text if type(v)(text) == v else f"{float(v):.{long}g}"
 
     def walk(a):
         if not isinstance(a, np.ndarray) or a.ndim == 0:
@@ -229,35 +248,30 @@ def to_hash_bucket(input, num_buckets, name=None):
 
 
 def ngrams(data, ngram_width, separator=" ", pad_values=None, padding_width=None, preserve_short_sequences=False, name=None):
-    by = one(separator)
     widths = [ngram_width] if isinstance(ngram_width, int) else list(ngram_width)
-    left, right = (
-        (None, None) if pad_values is None else (pad_values, pad_values) if isinstance(pad_values, (str, bytes)) else pad_values
+    left, right = ("", "") if pad_values is None else (pad_values, pad_values) if isinstance(pad_values, (str, bytes)) else pad_values
+    padding = 0 if pad_values is None else max(widths) if padding_width is None else padding_width
+    words = data if hasattr(data, "flat_values") else as_strings(data)
+    if hasattr(words, "flat_values"):
+        made = lambda x: x  # noqa: E731
+        *outer, counts = words.nested_row_lengths()
+        flat = words.flat_values
+    else:
+        shape = words.shape
+        counts = convert(np.full(int(np.prod(shape[:-1], dtype=int)), shape[-1], np.int64))
+        flat, outer = _core.ops.reshape(words, shape=[-1]), None
+    grams, counts = _s.ngrams(
+        flat, _core.ops.cast(counts, dtype="int64"), widths, one(separator), one(left), one(right), padding, bool(preserve_short_sequences)
     )
-    rows, shape, is_ragged = _rows(data)
-    results = []
-    for row in rows:
-        made = []
-        for width in widths:
-            pad = 0 if left is None else width - 1 if padding_width is None else min(padding_width, width - 1)
-            words = [one(left)] * pad + row + [one(right)] * pad if pad else row
-            made += [by.join(words[i : i + width]) for i in range(len(words) - width + 1)]
-        if not made and preserve_short_sequences and row:
-            made = [by.join(row)]
-        results.append(made)
-    flat = [g for row in results for g in row]
-    if not is_ragged and len({len(r) for r in results}) <= 1:
-        return _from(flat, [*shape, len(results[0]) if results else 0])
-    return ragged(_from(flat, [len(flat)]), convert(np.array([len(r) for r in results], np.int64)))
+    if outer is None:  # rows of one length give as many pieces each
+        rows = counts.shape[0]
+        return _core.ops.reshape(grams, shape=[*shape[:-1], grams.shape[0] // rows if rows else 0])
+    from tandem._ragged import RaggedTensor
 
-
-def _rows(data):
-    if hasattr(data, "flat_values"):
-        return [[one(w) for w in row] for row in data.to_list()], None, True
-    x = as_strings(data)
-    flat, n = _core.strings_to_list(x), x.shape[-1]
-    rows = [flat[i * n : (i + 1) * n] for i in range(int(np.prod(x.shape[:-1], dtype=int)))]
-    return rows, list(x.shape[:-1]), False
+    made = RaggedTensor.from_row_lengths(grams, counts)
+    for lengths in reversed(outer):
+        made = RaggedTensor.from_row_lengths(made, lengths)
+    return made
 
 
 def unsorted_segment_join(inputs, segment_ids, num_segments, separator="", name=None):
@@ -265,6 +279,10 @@ def unsorted_segment_join(inputs, segment_ids, num_segments, separator="", name=
     rest = list(x.shape[ids.ndim :])
     rows = np.array(_core.strings_to_list(x), object).reshape(ids.size, -1)
     parts = [[[] for _ in range(rows.shape[1])] for _ in range(int(num_segments))]
+    if ids.size and ids.max() >= len(parts):
+        raise errors.InvalidArgumentError(
+            None, None, f"unsorted_segment_join: segment_ids are not allowed to exceed num_segments, got {ids.max()} and {len(parts)}"
+        )
     for row, segment in zip(rows, ids.reshape(-1)):
         for place, word in enumerate(row if segment >= 0 else ()):
             parts[int(segment)][place].append(word)
@@ -284,6 +302,11 @@ def _decoded(word, encoding, bad, replacement):
     return text.replace("\ufffd", chr(replacement)) if bad == "replace" and replacement != 0xFFFD else text
 
 
+def _is_plain(x, encoding):
+    """Whether the engine's own functions read these strings: they know UTF-8, without what is not."""
+    return encoding.upper() in ("UTF-8", "UTF8") and _s.is_utf8(x)
+
+
 def _each(input, function):
     x = as_strings(input)
     rows = [function(s) for s in _core.strings_to_list(x)]
@@ -291,34 +314,53 @@ def _each(input, function):
     return [item for row in rows for item in row], counts
 
 
+def _without_control(text, replaces, replacement):
+    return "".join(chr(replacement) if unicodedata.category(c) == "Cc" else c for c in text) if replaces else text
+
+
+def _split(input, encoding, bad, replacement, replaces_control=False):
+    """(characters as strings, counts)"""
+    x = as_strings(input)
+    if not replaces_control and _is_plain(x, encoding):
+        return _s.split_characters(x)
+    flat, counts = _each(
+        x, lambda s: [c.encode(encoding) for c in _without_control(_decoded(s, encoding, bad, replacement), replaces_control, replacement)]
+    )
+    return _from(flat, [len(flat)]), counts
+
+
 def unicode_decode(input, input_encoding, errors="replace", replacement_char=65533, replace_control_characters=False, name=None):
-    flat, counts = _each(input, lambda s: [ord(c) for c in _decoded(s, input_encoding, errors, replacement_char)])
+    x = as_strings(input)
+    if not replace_control_characters and _is_plain(x, input_encoding):
+        return ragged(*_s.code_points(x))
+    flat, counts = _each(
+        x,
+        lambda s: [
+            ord(c) for c in _without_control(_decoded(s, input_encoding, errors, replacement_char), replace_control_characters, replacement_char)
+        ],
+    )
     return ragged(convert(np.array(flat, np.int32)), counts)
 
 
 def unicode_split(input, input_encoding, errors="replace", replacement_char=65533, name=None):
-    flat, counts = _each(
-        input, lambda s: [c.encode(input_encoding) for c in _decoded(s, input_encoding, errors, replacement_char)]
-    )
-    return ragged(_from(flat, [len(flat)]), counts)
+    return ragged(*_split(input, input_encoding, errors, replacement_char))
 
 
 def _offsets(input, encoding, bad, replacement):
-    def starts(s):
-        text = _decoded(s, encoding, bad, replacement)
-        ends = np.cumsum([0, *(len(c.encode(encoding)) for c in text)])
-        return list(ends[:-1])
-
-    flat, counts = _each(input, starts)
-    return ragged(convert(np.array(flat, np.int64)), counts)
+    """Where each character begins, in bytes of its string."""
+    characters, counts = _split(input, encoding, bad, replacement)
+    sizes, counts_of = _s.length(characters, "BYTE").numpy().astype(np.int64), counts.numpy().reshape(-1)
+    before = np.cumsum(sizes) - sizes
+    starts = np.concatenate([[0], np.cumsum(counts_of)[:-1]]).astype(np.int64) if counts_of.size else counts_of
+    first = np.append(before, 0)[starts]  # of each string; one without characters has none to move
+    return ragged(convert(before - np.repeat(first, counts_of)), counts)
 
 
 def unicode_decode_with_offsets(
     input, input_encoding, errors="replace", replacement_char=65533, replace_control_characters=False, name=None
 ):
-    return unicode_decode(input, input_encoding, errors, replacement_char), _offsets(
-        input, input_encoding, errors, replacement_char
-    )
+    codes = unicode_decode(input, input_encoding, errors, replacement_char, replace_control_characters)
+    return codes, _offsets(input, input_encoding, errors, replacement_char)
 
 
 def unicode_split_with_offsets(input, input_encoding, errors="replace", replacement_char=65533, name=None):
@@ -328,9 +370,19 @@ def unicode_split_with_offsets(input, input_encoding, errors="replace", replacem
 
 
 def unicode_encode(input, output_encoding, errors="replace", replacement_char=65533, name=None):
-    encode = lambda codes: "".join(
-        chr(c if 0 <= c < 0x110000 and not 0xD800 <= c < 0xE000 else replacement_char) for c in codes
-    ).encode(output_encoding)  # noqa: E731
+    from tandem.errors import InvalidArgumentError
+
+    def encode(codes):
+        text = ""
+        for c in codes:
+            if 0 <= c < 0x110000 and not 0xD800 <= c < 0xE000:
+                text += chr(c)
+            elif errors == "strict":
+                raise InvalidArgumentError(None, None, "Code point is out of range for Unicode, or is a surrogate.")
+            elif errors == "replace":
+                text += chr(replacement_char)
+        return text.encode(output_encoding)
+
     if hasattr(input, "flat_values"):
         return convert([encode(row) for row in input.to_list()])
     if isinstance(input, list) and input and isinstance(input[0], (list, _core.Tensor)):
@@ -346,7 +398,8 @@ def unicode_transcode(
     def transcode(s):
         text = _decoded(s, input_encoding, errors, replacement_char)
         if replace_control_characters:
-            text = "".join(chr(replacement_char) if ord(c) < 32 or ord(c) == 127 else c for c in text)
+            by = "" if errors == "ignore" else chr(replacement_char)
+            text = "".join(by if unicodedata.category(c) == "Cc" else c for c in text)
         return text.encode({"UTF-16-BE": "utf-16-be", "UTF-32-BE": "utf-32-be"}.get(output_encoding, output_encoding))
 
     return _on_values(lambda x: mapped(transcode, x), input)

@@ -277,16 +277,41 @@ def graph(graph_data):
     raise NotImplementedError("tf.summary.graph")
 
 
+_trace = None  # whether the trace that is on has a profile
+
+
 def trace_on(graph=True, profiler=False, profiler_outdir=None):
-    """Nothing is recorded; profiles are the engine's."""
+    """Graphs of the engine are not TensorFlow's, and are not recorded; with `profiler`, what tf.profiler.experimental.start records is."""
+    global _trace
+    if profiler and not _trace:
+        if profiler_outdir is None:
+            raise ValueError("Argument `profiler_outdir` is not specified.")
+        from tandem.profiler import experimental as profiles
 
-
-def trace_off():
-    """See trace_on."""
+        profiles.start(profiler_outdir)
+    _trace = bool(profiler)
 
 
 def trace_export(name, step=None, profiler_outdir=None):
-    raise NotImplementedError("tf.summary.trace_export")
+    """Ends the trace, and writes its profile. No graph is written."""
+    global _trace
+    if _trace is None:
+        raise ValueError("Must enable trace before export through tf.summary.trace_on.")
+    had, _trace = _trace, None
+    if had:
+        from tandem.profiler import experimental as profiles
+
+        profiles.stop()
+
+
+def trace_off():
+    """Ends the trace and writes nothing."""
+    global _trace
+    had, _trace = _trace, None
+    if had:
+        from tandem.profiler import experimental as profiles
+
+        profiles.stop(save=False)
 
 
 class experimental:

@@ -539,3 +539,12 @@ class PythonState:
 
 class experimental:
     PythonState = PythonState
+
+
+def __getattr__(name):
+    """Descriptions of clusters load when they are asked for: they are messages of TensorBoard's."""
+    if name in ("ClusterDef", "ClusterSpec", "JobDef"):
+        from tandem import _cluster
+
+        return getattr(_cluster, name)
+    raise AttributeError(f"module 'tandem.train' has no '{name}': docs/coverage.md lists what there is of TensorFlow")

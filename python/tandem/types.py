@@ -4,6 +4,7 @@
 class experimental:
     """Names for annotations."""
 
+    from inspect import Signature as FunctionType
     from typing import Any as TensorLike
 
     from tandem._function import ConcreteFunction
@@ -16,3 +17,5 @@ class experimental:
 
     class TraceType:
         pass
+
+    AtomicFunction = ConcreteFunction

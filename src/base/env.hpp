@@ -20,6 +20,8 @@ std::span<const Variable> variables();
 std::string get(std::string_view name);
 // UserError names the variable and the text when it is not a whole number from 0 to `most`.
 int64_t get_count(std::string_view name, int64_t most);
+// A size such as 512MiB, 1.5GiB or 2GB, in bytes; 0 when it is empty. UserError says what is wrong.
+size_t get_bytes(std::string_view name);
 bool get_flag(std::string_view name);  // "", "0", "false", "off" are false
 // Names with commas between. UserError lists the known ones when one is not among them.
 std::vector<std::string> get_names(std::string_view name, std::span<const std::string_view> known);

@@ -4,6 +4,7 @@
 // That is why a job has seats instead of a barrier of all threads.
 #include "base/thread_pool.hpp"
 
+#include <pthread.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/cores.hpp"
 #include "base/text.hpp"
 
 namespace tandem {
@@ -32,10 +34,14 @@ constexpr auto kShortChunk = std::chrono::microseconds(15);
 thread_local bool inside_job = false;
 thread_local int worker_number = 0;
 
-int available_cores() {
+int available_cores() { return static_cast<int>(cores::allowed().size()); }
+
+void pin(std::thread& thread, int core) {
   cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));  // more cores than a cpu_set_t can name
+  CPU_ZERO(&set);
+  CPU_SET(static_cast<size_t>(core), &set);
+  if (const int error = pthread_setaffinity_np(thread.native_handle(), sizeof set, &set))
+    resource_error("threads: one cannot be kept on core ", core, " (", std::system_category().message(error), ")");
 }
 
 void relax() {
@@ -199,12 +205,13 @@ struct ThreadPool::Impl {
   }
 };
 
-ThreadPool::ThreadPool(int threads) : impl_(std::make_unique<Impl>()) {
+ThreadPool::ThreadPool(int threads, std::span<const int> pinned) : impl_(std::make_unique<Impl>()) {
   if (threads < 0) user_error("threads: ", threads, " is negative, 0 means all ", available_cores(), " cores");
   if (threads == 0) threads = available_cores();
   impl_->workers.reserve(static_cast<size_t>(threads) - 1);
   try {
     for (int i = 1; i < threads; ++i) impl_->workers.emplace_back([impl = impl_.get(), i] { impl->worker_loop(i); });
+    for (size_t i = 0; i < impl_->workers.size() && !pinned.empty(); ++i) pin(impl_->workers[i], pinned[(i + 1) % pinned.size()]);
   } catch (const std::system_error& e) {
     resource_error("threads: only ", impl_->workers.size() + 1, " of ", threads, " could be started (", e.what(), ")");
   }

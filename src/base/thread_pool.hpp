@@ -5,14 +5,16 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <type_traits>
 
 namespace tandem {
 
 class ThreadPool {
  public:
-  // Counts the caller: 1 means no worker at all. 0 means all cores this process may use, as in TANDEM_THREADS.
-  explicit ThreadPool(int threads);
+  // Counts the caller: 1 means no worker at all. 0 means all cores this process may use, as in TANDEM_THREADS. `pinned`: cores that the
+  // workers stay on, worker i on number i of them, round and round; the caller's thread is the program's and stays where it is.
+  explicit ThreadPool(int threads, std::span<const int> pinned = {});
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;

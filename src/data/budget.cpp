@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/text.hpp"
+#include "device/account.hpp"
 
 namespace tandem::data {
 namespace {
@@ -35,26 +36,28 @@ size_t free_memory_bytes() {
 bool Budget::take(size_t bytes) {
   std::lock_guard lock(mutex_);
   const size_t used = ahead_ + most_held_;
-  if (used > limit_ || bytes > limit_ - used) return false;
+  if (used > limit_ || bytes > limit_ - used || !device::host_account().try_take_counted(bytes)) return false;
   ahead_ += bytes;
   raise_peak();
   return true;
 }
 
 void Budget::take_anyway(size_t bytes) {
+  device::host_account().take_counted_anyway(bytes);
   std::lock_guard lock(mutex_);
   ahead_ += bytes;
   raise_peak();
 }
 
 void Budget::give(size_t bytes) {
+  device::host_account().give_back_counted(bytes);
   std::lock_guard lock(mutex_);
   ahead_ -= bytes;
 }
 
 bool Budget::hold(size_t bytes) {
   std::lock_guard lock(mutex_);
-  if (bytes > limit_ - held_) return false;
+  if (bytes > limit_ - held_ || !device::host_account().try_take_counted(bytes)) return false;
   held_ += bytes;
   most_held_ = std::max(most_held_, held_);
   raise_peak();
@@ -62,6 +65,7 @@ bool Budget::hold(size_t bytes) {
 }
 
 void Budget::release(size_t bytes) {
+  device::host_account().give_back_counted(bytes);
   std::lock_guard lock(mutex_);
   held_ -= bytes;
 }
@@ -76,6 +80,11 @@ void Budget::raise_peak() { peak_ = std::max(peak_, ahead_ + held_); }
 void Held::add(size_t bytes, const char* what) {
   if (!budget_.hold(bytes)) {
     const MemoryUse use = budget_.use();
+    const device::Account& host = device::host_account();
+    if (const size_t limit = host.limit(); limit && host.in_use() + bytes > limit)
+      resource_error(ErrorCode::ResourceExhausted, what, " holds ", bytes_, " bytes and ", bytes,
+                     " more do not fit into the host's memory limit of ", limit, " (TANDEM_HOST_MEMORY; ", host.in_use(),
+                     " are in use)\n  hint: a smaller buffer, or a higher limit");
     resource_error(ErrorCode::ResourceExhausted, what, " holds ", bytes_, " bytes and ", bytes, " more do not fit into the RAM budget of ",
                    use.budget_bytes, " (", use.bytes, " are in use)\n  hint: a smaller buffer, or options({.ram_budget_bytes = ...})");
   }

@@ -6,6 +6,7 @@
 
 #include "base/text.hpp"
 #include "data/node.hpp"
+#include "device/account.hpp"
 
 namespace tandem::data {
 namespace {
@@ -26,6 +27,7 @@ Settings settings_of(const PipelineOptions& o) {
   s.deterministic = o.deterministic.value_or(true);
   s.autotune = o.autotune.value_or(true);
   s.ram_budget_bytes = o.ram_budget_bytes ? *o.ram_budget_bytes : free_memory_bytes() / 2;
+  if (const size_t limit = device::host_account().limit()) s.ram_budget_bytes = std::min(s.ram_budget_bytes, limit);
   return s;
 }
 

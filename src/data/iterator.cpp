@@ -7,6 +7,7 @@
 #include "data/tuner.hpp"
 #include "frontend/memory.hpp"
 #include "frontend/thread_state.hpp"
+#include "profile/recorder.hpp"
 
 namespace tandem::data {
 namespace {
@@ -60,6 +61,7 @@ class Root final : private RootStage, public Walk {
   }
 
   bool next(Element& element) override {
+    const profile::Span waiting(profile::Kind::Pipeline, "the next element");
     const int64_t from = now_ns();
     const Reading reading(*context_);
     const frontend::HostScope on_host;

@@ -16,7 +16,7 @@ class Buffer {
   virtual ~Buffer() = default;
   Device& device() const { return *device_; }  // in whose memory it lies
   Device& home() const { return *home_; }      // to whose memory it belongs: another one while it waits on the host (engine/residents.hpp)
-  void* data() const { return data_; }  // a host pointer where info().host_memory, else the device's own address
+  void* data() const { return data_; }         // a host pointer where info().host_memory, else the device's own address
   size_t bytes() const { return bytes_; }
 
   void retain() { references_.fetch_add(1, std::memory_order_relaxed); }

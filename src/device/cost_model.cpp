@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "device/device.hpp"
+#include "device/calibration.hpp"
 
 namespace tandem::device {
 
@@ -12,7 +12,22 @@ double seconds(const codegen::Cost& cost, size_t launches, const Rates& rates) {
 }
 
 double Device::seconds(const codegen::Kernel& kernel) const {
-  return device::seconds(codegen::cost_of(kernel), std::max<size_t>(kernel.stages.size(), 1), info().rates);
+  return device::seconds(codegen::cost_of(kernel), std::max<size_t>(kernel.stages.size(), 1), rates());
+}
+
+const Rates& Device::rates() const {
+  std::call_once(rates_known_, [&] {
+    const Rates& said = info().rates;
+    const bool says_all = said.flops_per_second > 0 && said.bytes_per_second > 0;
+    rates_ = says_all ? said : calibrated(const_cast<Device&>(*this));
+    if (said.link_bytes_per_second > 0) rates_.link_bytes_per_second = said.link_bytes_per_second;  // one that is emulated
+  });
+  return rates_;
+}
+
+void Device::set_rates(const Rates& rates) {
+  std::call_once(rates_known_, [] {});
+  rates_ = rates;
 }
 
 }  // namespace tandem::device

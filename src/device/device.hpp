@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -29,6 +30,8 @@ double seconds(const codegen::Cost& cost, size_t launches, const Rates& rates); 
 struct DeviceInfo {
   std::string name;          // "cpu", "null", "opencl:0"
   std::string description;   // "2 threads, avx512"
+  std::string driver;        // and its version; empty: none
+  std::string cores;         // of the host that it computes on, "0-3,6"; empty: none
   size_t memory_bytes = 0;   // 0: as much as the host gives
   bool host_memory = false;  // buffers can be read and written by the host through Buffer::data
   bool executes = true;      // false: keeps time only, results are not computed
@@ -68,8 +71,12 @@ class Device {
   // Tries the device's ordered list of kernels, best first; each refusal is logged with its reason (TANDEM_LOG=dispatch).
   // UserError when nothing in the list takes the kernel.
   virtual std::shared_ptr<const Program> load(const codegen::Kernel& kernel) = 0;
-  // How long a kernel takes, by the cost model.
+  // How long a kernel takes, by the cost model and rates().
   virtual double seconds(const codegen::Kernel& kernel) const;
+  // What info() says of itself, and what it does not say as it was measured once (device/calibration.hpp): the first call may take a
+  // second.
+  const Rates& rates() const;
+  void set_rates(const Rates& rates);  // instead, from now on: of what is planned for, and in tests
 
   Losses& losses() { return losses_; }
   // The host waits for the compute stream, on which every run ends. Throws what failed, and then what was made meanwhile is lost.
@@ -79,16 +86,28 @@ class Device {
 
  private:
   Losses losses_;
+  mutable std::once_flag rates_known_;
+  mutable Rates rates_;
 };
 
 // ResourceError when the buffer's value is lost: which it is, why, and what to do.
 void check_not_lost(const Buffer& buffer, std::string_view what);
 
-// One device that a folder under devices/ can make. `skipped`: why there is none of it on this machine.
+// One of several devices that share a physical one, each with an account and cores of its own; the whole of it when there is one.
+struct Part {
+  std::string name = {};
+  size_t limit_bytes = 0;  // 0: what the device has
+  int threads = 0;         // of a device that computes on the host's cores; 0: as many as its cores
+  int index = 0, count = 1;
+};
+// One device that a folder under devices/ can make. `skipped`: why there is none of it on this machine. `divide`: makes a part of it; not
+// all devices have parts.
 struct Candidate {
   std::string name;
   std::function<std::unique_ptr<Device>()> make;
   std::string skipped = {};
+  std::function<std::unique_ptr<Device>(const Part&)> divide = {};
+  bool is_listed = true;         // false: found by its name only
   bool only_when_named = false;  // for tests, oracles and models of time: no program gets it without asking
 };
 // A folder's devices. Looked at once, and only when no folder before it has what is asked for: drivers take time to load.
@@ -100,8 +119,17 @@ std::span<const Factory> factories();  // defined in the generated source
 
 // Devices by name, made on first use. UserError lists the names there are; ResourceError says why one was skipped.
 Device& get(std::string_view name);
-std::vector<std::string> names();           // also of those that were skipped
-std::vector<std::string> ordinary_names();  // of those that a program may get without asking
-bool may_have_cards();                      // whether the system shows any: a driver need not be loaded for a machine without
+std::unique_ptr<Device> make(std::string_view name);  // another one, which nobody else sees: to plan for
+std::vector<std::string> names();                     // also of those that were skipped
+std::vector<std::string> ordinary_names();            // of those that a program may get without asking
+bool may_have_cards();                                // whether the system shows any: a driver need not be loaded for a machine without
+
+// Before its first use: a device gets a limit, or becomes several, `cpu:0` and `cpu:1` of "cpu", `gpu:0:0` and `gpu:0:1` of "gpu:0". Its
+// own name is then that of the first. UserError when it was made already or cannot be divided.
+void configure(std::string_view name, std::span<const size_t> limits_bytes);
+// Threads of the cpu device, before its first use, instead of TANDEM_THREADS; several of it share them.
+void set_threads(int threads);
+bool is_made(std::string_view name);
+std::string skipped_because(std::string_view name);  // why it is not used; empty: it may be
 
 }  // namespace tandem::device

@@ -48,6 +48,9 @@ class Event {
 // Which of its streams a device does a thing on. Compute has the launches; the others are for copies that overlap with them.
 enum class StreamKind : uint8_t { Compute, Upload, Download };
 inline constexpr int kStreamKinds = 3;
+constexpr std::string_view name(StreamKind kind) {
+  return kind == StreamKind::Compute ? "compute" : kind == StreamKind::Upload ? "upload" : "download";
+}
 
 // May be called from several threads at once. Work that fails later than its call makes what follows it fail, on this stream and on those
 // that wait for it, until somebody who synchronizes has been told.

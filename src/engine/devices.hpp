@@ -15,6 +15,8 @@ struct Devices {
   std::vector<Memory*> pinned;    // host memory that a device's copies reach; null for a device whose memory is the host's
   int32_t host = 0;               // the first whose memory is the host's: pipelines run there, and what others cannot do
   int32_t preferred = 0;          // has what nobody asked a device for; kAny: where it costs least
+  bool finds_least = true;        // a refusal says the smallest limit that works, for which plans are made
+  int64_t plan_effort = -1;       // steps of search for a plan within a limit; below 0: what TANDEM_PLAN_EFFORT says
 
   size_t count() const { return memories.size(); }
   device::Device& at(size_t i) const { return memories[i]->device(); }

@@ -5,6 +5,8 @@
 #include "base/thread_kept.hpp"
 #include "ops/table.hpp"
 #include "passes/pipeline.hpp"
+#include "profile/profile.hpp"
+#include "profile/recorder.hpp"
 
 namespace tandem::engine {
 namespace {
@@ -231,7 +233,8 @@ std::optional<std::vector<std::string>>& visible() {
 std::vector<device::Device*> ordinary_devices() {
   std::vector<device::Device*> all;
   for (const std::string& name : device::ordinary_names()) {
-    if (visible() && std::ranges::find(*visible(), name) == visible()->end()) continue;
+    const auto is_of = [&](const std::string& v) { return name == v || name.starts_with(v + ":"); };  // itself, or a part of it
+    if (visible() && std::ranges::none_of(*visible(), is_of)) continue;
     try {
       all.push_back(&device::get(name));
     } catch (const Error& e) {
@@ -266,7 +269,11 @@ Engine& made() {
 
 Engine& default_engine() {
   // Never destroyed: tensors in static storage may outlive any order of destruction.
-  static Engine& engine = made();
+  static Engine& engine = []() -> Engine& {
+    Engine& first = made();
+    profile::begin_as_environment_says();
+    return first;
+  }();
   return engine;
 }
 
@@ -278,7 +285,7 @@ void show_devices_only(std::vector<std::string> names) {
 }
 
 Engine& engine_with_all_devices() {
-  static Engine& engine = [] -> Engine& {
+  static Engine& engine = []() -> Engine& {
     default_engine().add(ordinary_devices());
     return default_engine();
   }();

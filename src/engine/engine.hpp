@@ -47,7 +47,11 @@ class Engine;
 struct Planned {
   plan::Plan plan;
   std::vector<std::shared_ptr<const device::Program>> programs;
-  std::vector<int32_t> homes;  // one an input: the device it belongs to. Where the plan has another one, it waits on the host for good
+  std::vector<int32_t> homes;   // one an input: the device it belongs to. Where the plan has another one, it waits on the host for good
+  size_t pinned_bytes = 0;      // of the host's memory that copies reach: what waits there, and the plan's own
+  size_t state_bytes = 0;       // of inputs that wait there
+  int64_t updates_on_host = 0;  // nodes that are computed there because of it
+  std::vector<double> seconds;  // one a kernel, by the cost model; where a device has a limit or only keeps time
 };
 Planned planned(plan::Request request, const Devices& devices);  // a request that names no devices is for number 0
 
@@ -117,6 +121,7 @@ class Executable {
   const ir::Graph& graph() const;  // after passes; as it was traced where its first call decides
   Estimate explain() const;        // of the plan that was made last; UserError when there is none
   size_t plan_count() const;
+  std::string budget_summary() const;  // of the plan that was used last (plan::summary); empty when it needs nothing special
   void drop_plans();
 
  private:

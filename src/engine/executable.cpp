@@ -7,7 +7,8 @@
 #include "base/thread_kept.hpp"
 #include "engine/engine.hpp"
 #include "engine/placement_log.hpp"
-#include "engine/residency.hpp"
+#include "engine/within_budget.hpp"
+#include "profile/recorder.hpp"
 
 namespace tandem::engine {
 namespace {
@@ -116,6 +117,7 @@ Bound::Bound(Planned planned, std::vector<int32_t> donations, const Devices& dev
     Memory& memory = *devices.memories[static_cast<size_t>(c.device)];
     constants_.push_back(memory.allocate_fixed(c.literal.bytes->size()));
     constant_pointers_.push_back(constants_.back()->data());
+    const profile::Doing doing("a constant of a plan");
     memory.device().stream(device::StreamKind::Compute).upload(constants_.back()->data(), c.literal.bytes->data(), c.literal.bytes->size());
   }
   for (const int32_t d : plan_.output_devices) is_asynchronous_ |= !devices.has_host_memory(d) && devices.at(d).info().executes;
@@ -309,7 +311,7 @@ plan::KernelFacts facts_of(const codegen::Kernel& kernel, const device::Program&
   plan::KernelFacts facts{
       .scratch_bytes = program.scratch_bytes(), .in_place = kernel.replaceable, .name = std::string(program.kernel_name())};
   for (size_t i = 0; i < facts.in_place.size(); ++i) facts.in_place[i] = facts.in_place[i] || program.is_replaceable(i);
-  if (log::enabled(log::Topic::Step)) facts.cost = codegen::cost_of(kernel);
+  facts.cost = codegen::cost_of(kernel);
   return facts;
 }
 
@@ -317,21 +319,26 @@ plan::KernelFacts facts_of(const codegen::Kernel& kernel, const device::Program&
 
 namespace {
 
-// Kernels first, since where things lie depends on what they need.
-Planned planned_once(const plan::Request& request, const Devices& devices, std::span<const plan::DeviceFacts> device_facts) {
-  plan::Tables tables;
-  plan::Units units = plan::lower(request, tables);
-  const bool is_limited = std::ranges::any_of(device_facts, [](const plan::DeviceFacts& f) { return f.limit_bytes > 0; });
-  Planned made;
-  std::vector<plan::KernelFacts> facts;
-  for (const plan::Tables::Entry& e : tables.kernels) {
-    device::Device& device = devices.at(static_cast<size_t>(e.device));
-    made.programs.push_back(device.load(e.kernel));
-    facts.push_back(facts_of(e.kernel, *made.programs.back()));
-    if (is_limited) facts.back().seconds = device.seconds(e.kernel);
-  }
-  made.plan = plan::make_plan(std::move(units), std::move(tables), facts, device_facts);
-  return made;
+int32_t device_of(const plan::Request& request, const Devices& devices, const ir::Node& n) {
+  if (request.device_of) return request.device_of(n);
+  return can(devices.at(0), request.graph, n) ? 0 : devices.host;
+}
+
+plan::Request on_graph(const plan::Request& r, const ir::Graph& graph) {
+  return {graph, r.bindings, r.inputs, r.donations, r.outputs_own_memory, {}, r.input_devices, r.output_devices, r.host_memory};
+}
+
+bool fits(const plan::Plan& plan, std::span<const plan::DeviceFacts> facts) {
+  for (size_t d = 0; d < facts.size(); ++d)
+    if (!facts[d].host_memory && facts[d].limit_bytes > 0 && plan.peak_bytes(static_cast<int32_t>(d)) > facts[d].limit_bytes) return false;
+  return true;
+}
+
+// Of what all devices keep in the host's memory.
+size_t pinned_limit(const Devices& devices) {
+  for (Memory* m : devices.pinned)
+    if (m) return m->device().pinned_memory().limit();
+  return 0;
 }
 
 }  // namespace
@@ -342,34 +349,52 @@ Planned planned(plan::Request request, const Devices& devices) {
   for (size_t d = 0; d < devices.count(); ++d) {
     const device::DeviceInfo& info = devices.at(d).info();
     request.host_memory.push_back(info.host_memory);
-    device_facts.push_back({.host_memory = info.host_memory,
-                            .gap_bytes = info.gap_bytes,
-                            .limit_bytes = info.host_memory ? 0 : devices.at(d).memory().limit(),
-                            .link_bytes_per_second = info.rates.link_bytes_per_second,
-                            .launch_seconds = info.rates.launch_seconds});
+    plan::DeviceFacts facts{.host_memory = info.host_memory, .gap_bytes = info.gap_bytes, .launch_seconds = info.rates.launch_seconds};
+    if (!info.host_memory) facts.limit_bytes = devices.at(d).memory().limit();
+    if (info.host_memory) facts.limit_bytes = pinned_limit(devices);
+    device_facts.push_back(facts);
   }
-  const std::vector<int32_t> homes = request.input_devices;
-  Planned made = planned_once(request, devices, device_facts);
-  std::optional<Residency> residency;
-  size_t least = SIZE_MAX;
-  while (true) {
-    const auto over = std::ranges::find(made.plan.budgets, false, &plan::BudgetReport::fits);
-    if (over == made.plan.budgets.end()) break;
-    // State that waits on the host is brought for its use and goes back.
-    if (!residency) {
-      residency.emplace(request.graph, homes, request.donations, request.bindings);
-      if (request.output_devices.empty()) request.output_devices.assign(request.graph.outputs.size(), kAny);
+  bool is_timed = false;
+  const auto know_times = [&] {
+    is_timed = true;
+    for (size_t d = 0; d < devices.count(); ++d)
+      if (!device_facts[d].host_memory) device_facts[d].link_bytes_per_second = devices.at(d).rates().link_bytes_per_second;
+  };
+  if (!devices.at(0).info().executes) know_times();
+  Planner planner;
+  // Kernels first, since where things lie depends on what they need.
+  planner.plan = [&](const plan::Request& r, std::span<const plan::DeviceFacts> facts, const plan::PlanOptions& options) {
+    plan::Tables tables;
+    plan::Units units = plan::lower(r, tables);
+    Planned made;
+    std::vector<plan::KernelFacts> kernels;
+    for (const plan::Tables::Entry& e : tables.kernels) {
+      device::Device& device = devices.at(e.device);
+      made.programs.push_back(device.load(e.kernel));
+      kernels.push_back(facts_of(e.kernel, *made.programs.back()));
+      if (is_timed) made.seconds.push_back(kernels.back().seconds = device.seconds(e.kernel));
     }
-    least = std::min(least, over->least_bytes);
-    const auto host = static_cast<int32_t>(std::ranges::find(request.host_memory, true) - request.host_memory.begin());
-    if (!residency->send(over->device, host, over->least_bytes - over->limit_bytes, request)) {
-      plan::BudgetReport report = *over;
-      report.least_bytes = least;
-      refuse(report, devices.at(static_cast<size_t>(over->device)).info().name, request.graph.name, residency->sent_bytes());
-    }
-    made = planned_once(request, devices, device_facts);
+    made.plan = plan::make_plan(std::move(units), std::move(tables), kernels, facts, options);
+    return made;
+  };
+  // Nodes carry where they run: decisions about memory may rewrite the graph.
+  ir::Graph graph;
+  if (devices.count() > 1) {
+    graph = request.graph;
+    for (size_t n = 0; n < graph.nodes.size(); ++n) graph.nodes[n].device = device_of(request, devices, request.graph.nodes[n]);
   }
-  made.homes = homes;
+  planner.device_of = [](const ir::Graph&, const ir::Node& n) { return std::max(n.device, 0); };
+  plan::Request placed = devices.count() > 1 ? on_graph(request, graph) : request;
+  if (devices.count() > 1) placed.device_of = [&](const ir::Node& n) { return planner.device_of(graph, n); };
+  // Times are only asked for where a limit makes a difference: a device may have to be measured for them.
+  std::vector<plan::DeviceFacts> free = device_facts;
+  for (plan::DeviceFacts& f : free) f.limit_bytes = 0;
+  Planned made = planner.plan(placed, free, {});
+  if (!fits(made.plan, device_facts)) {
+    know_times();
+    made = planned_within(placed, devices, std::move(device_facts), planner);
+  }
+  made.homes = request.input_devices;
   return made;
 }
 
@@ -380,6 +405,7 @@ Estimate Executable::explain() const {
 }
 
 std::shared_ptr<Bound> Executable::make(const Wanted& wanted, const std::shared_ptr<const Placed>& where) const {
+  const profile::Span compiling(profile::Kind::Compile, "kernels and plan");
   ToPlace call = to_place(wanted.inputs);
   call.donations = wanted.donations;
   plan::Request request = request_of(*where, call);
@@ -401,6 +427,16 @@ std::shared_ptr<Bound> Executable::make(const Wanted& wanted, const std::shared_
 size_t Executable::plan_count() const {
   std::lock_guard lock(mutex_);
   return bound_.size();
+}
+
+std::string Executable::budget_summary() const {
+  std::lock_guard lock(mutex_);
+  const auto* last = bound_.newest();
+  std::string text;
+  if (last)
+    for (const plan::BudgetReport& r : (*last)->plan().budgets)
+      text += cat(text.empty() ? "" : "\n", plan::summary(r, placed_->devices->at(r.device).info().name));
+  return text;
 }
 
 void Executable::drop_plans() {

@@ -5,22 +5,17 @@
 
 #include "base/log.hpp"
 #include "base/text.hpp"
-#include "engine/rates.hpp"
 #include "ops/table.hpp"
 #include "passes/pipeline.hpp"
 #include "passes/subgraphs.hpp"
 #include "plan/placement.hpp"
 
 namespace tandem::engine {
+
 namespace {
-
-constexpr double kGain = 0.9;         // leaving the CPU has to save a tenth at least: the model is no better than that
-constexpr double kAlike = 1.3;        // measured rates of two cards of one kind differ by less
-constexpr int64_t kGuessedTrips = 8;  // of a loop that ends when it likes
-
 bool is_source(const ir::Node& n) { return n.op->name == "input" || n.op->name == "constant"; }
+}  // namespace
 
-// Whether a device can do a node, with everything in its bodies.
 bool can(const device::Device& device, const ir::Graph& g, const ir::Node& n) {
   if (is_source(n)) return true;
   for (const auto& [key, value] : n.attrs.entries())
@@ -34,6 +29,12 @@ bool can(const device::Device& device, const ir::Graph& g, const ir::Node& n) {
   for (ir::Value v : n.inputs) in.push_back(g.type(v));
   return device.can({*n.op, in, n.attrs});
 }
+
+namespace {
+
+constexpr double kGain = 0.9;         // leaving the CPU has to save a tenth at least: the model is no better than that
+constexpr double kAlike = 1.3;        // measured rates of two cards of one kind differ by less
+constexpr int64_t kGuessedTrips = 8;  // of a loop that ends when it likes
 
 [[noreturn]] void refuse(const ir::Node& n, const device::DeviceInfo& info) {
   const bool is_host_routine = n.op->evaluate && !n.op->body && !n.op->loops && !n.op->decompose;
@@ -115,7 +116,7 @@ class Placer {
     expanded.of_nodes.assign(expanded.graph.nodes.size(), devices_.host);
     return cost(expanded);
   }
-  device::Rates rates(int32_t d) const { return rates_of(devices_.at(d)); }
+  device::Rates rates(int32_t d) const { return devices_.at(d).rates(); }
   bool has_inputs_on(int32_t d) const { return std::ranges::find(wanted_.homes, d) != wanted_.homes.end(); }
   static bool are_alike(const device::Rates& a, const device::Rates& b) {
     const auto close = [](double x, double y) { return x <= kAlike * y && y <= kAlike * x; };
@@ -246,7 +247,7 @@ class Placer {
 class Estimator {
  public:
   Estimator(const plan::Tables& tables, const Devices& devices) : tables_(tables), devices_(devices) {
-    for (size_t d = 0; d < devices.count(); ++d) rates_.push_back(rates_of(devices.at(d)));
+    for (size_t d = 0; d < devices.count(); ++d) rates_.push_back(devices.at(d).rates());
   }
   double seconds(const plan::Unit& u) const {
     const device::Rates& r = rates_[static_cast<size_t>(u.device)];

@@ -34,6 +34,9 @@ struct ToPlace {
   std::vector<int32_t> homes = {};  // of the inputs
 };
 
+// Whether a device can do a node, with everything in its bodies.
+bool can(const device::Device& device, const ir::Graph& g, const ir::Node& n);
+
 // Whether the call's operands decide.
 inline bool needs_call(const Devices& devices) { return devices.count() > 1 && devices.preferred < 0; }
 Placed place(const ToPlace& wanted, const Devices& devices);

@@ -1,6 +1,11 @@
 #include "engine/residents.hpp"
 
+#include <utility>
+#include <vector>
+
 #include <tandem/error.hpp>
+
+#include "profile/recorder.hpp"
 
 namespace tandem::engine {
 
@@ -20,48 +25,77 @@ Residents::Moves Residents::moves() const {
   return moves_;
 }
 
-void Residents::move_to_host(ResidentBuffer& b) {
-  device::BufferRef there = device_.allocate_pinned(b.bytes());
-  device_.stream(device::StreamKind::Compute).download(there->data(), b.data(), b.bytes());
-  b.lie_at(host_, there->data());
-  // The device's memory goes back in the order of the compute stream, so the copy still finds it.
-  b.memory_ = std::move(there);
-  ++moves_.spills;
-  moves_.spilled_bytes += b.bytes();
-}
+// The old memory stays until the copy is done: if that fails, it still has the bytes.
+class Residents::MovesToHost {
+ public:
+  explicit MovesToHost(Residents& all) : all_(all) {}
+  ~MovesToHost() {
+    for (const Move& m : moves_) m.buffer->lie_at(all_.device_, m.old->data()), m.buffer->memory_ = m.old;
+  }
+  MovesToHost(const MovesToHost&) = delete;
+  MovesToHost& operator=(const MovesToHost&) = delete;
+
+  void add(ResidentBuffer& b) {
+    const profile::Doing doing("a tensor goes to the host, to make room");
+    device::BufferRef there = all_.device_.allocate_pinned(b.bytes());
+    moves_.reserve(moves_.size() + 1);
+    all_.device_.stream(device::StreamKind::Compute).download(there->data(), b.data(), b.bytes());
+    moves_.push_back({&b, std::exchange(b.memory_, there)});
+    b.lie_at(all_.host_, there->data());
+  }
+  void finish() {
+    if (moves_.empty()) return;
+    all_.device_.finish();  // the host may read them from now on
+    for (const Move& m : moves_) {
+      ++all_.moves_.spills;
+      all_.moves_.spilled_bytes += m.buffer->bytes();
+    }
+    moves_.clear();
+  }
+
+ private:
+  struct Move {
+    ResidentBuffer* buffer;
+    device::BufferRef old;
+  };
+  Residents& all_;
+  std::vector<Move> moves_;
+};
 
 size_t Residents::spill(size_t bytes) {
   std::lock_guard lock(mutex_);
+  MovesToHost moves(*this);
   size_t given = 0;
   std::exception_ptr failed;
   for (ResidentBuffer* b : used_) {
     if (given >= bytes) break;
     if (b->pins_ > 0 || b->is_on_host() || b->bytes() == 0) continue;
     try {
-      move_to_host(*b);
+      moves.add(*b);
     } catch (const ResourceError&) {  // the host has no memory either
       failed = std::current_exception();
       break;
     }
     given += device::Account::counted(b->bytes());
   }
-  if (given) device_.finish();  // the host may read them from now on
+  moves.finish();
   if (given == 0 && failed) std::rethrow_exception(failed);
   return given;
 }
 
 void Residents::to_host(ResidentBuffer& b) {
   std::lock_guard lock(mutex_);
-  move_to_host(b);
-  device_.finish();
+  MovesToHost moves(*this);
+  moves.add(b);
+  moves.finish();
 }
 
 void Residents::to_device(ResidentBuffer& b, device::BufferRef memory) {
   std::lock_guard lock(mutex_);
-  device::Stream& stream = device_.stream(device::StreamKind::Compute);
-  stream.upload(memory->data(), b.data(), b.bytes());
+  const profile::Doing doing("a tensor comes back to the device");
+  device_.stream(device::StreamKind::Compute).upload(memory->data(), b.data(), b.bytes());
   // Pinned memory is read when the stream comes to it; it is kept until then.
-  stream.synchronize();
+  device_.finish();
   b.lie_at(device_, memory->data());
   b.memory_ = std::move(memory);
   ++moves_.returns;

@@ -69,7 +69,7 @@ class Residents {
   friend class ResidentBuffer;
   void to_host(ResidentBuffer& b);
   void to_device(ResidentBuffer& b, device::BufferRef memory);
-  void move_to_host(ResidentBuffer& b);  // with the lock; the copy is done when the stream has come to it
+  class MovesToHost;
 
   device::Device& device_;
   device::Device& host_;

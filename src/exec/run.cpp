@@ -10,6 +10,7 @@
 #include "base/caller_poll.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
+#include "exec/record.hpp"
 #include "exec/step_profile.hpp"
 
 namespace tandem::exec {
@@ -38,9 +39,9 @@ class Pointers {
 
 class Runner {
  public:
-  // `events`: null in bodies, which run on one stream. `profile`: null where nobody looks.
-  Runner(const Plan& p, const Machine& m, const Places& places, Events* events, StepProfile* profile)
-      : plan_(p), machine_(m), places_(places), events_(events), profile_(profile) {}
+  // `events`: null in bodies, which run on one stream. `profile`, `record`: null where nobody looks.
+  Runner(const Plan& p, const Machine& m, const Places& places, Events* events, StepProfile* profile, RunRecord* record)
+      : plan_(p), machine_(m), places_(places), events_(events), profile_(profile), record_(record) {}
 
   size_t reached() const { return reached_; }
   void run() {
@@ -48,12 +49,10 @@ class Runner {
       const Step& s = plan_.steps[i];
       ++reached_;
       try {
-        for (const int32_t earlier : s.waits) wait(s, events_->of(static_cast<size_t>(earlier)));
-        if (profile_ && s.bodies.empty())
-          timed_step(s);
+        if (record_)
+          recorded(s, i);
         else
-          step(s);
-        if (s.is_awaited) stream(s).record(events_->of(i));
+          all_of(s, i);
       } catch (const Error& e) {
         rethrow(e, s);
       }
@@ -61,6 +60,29 @@ class Runner {
   }
 
  private:
+  void all_of(const Step& s, size_t i) {
+    for (const int32_t earlier : s.waits) wait(s, events_->of(static_cast<size_t>(earlier)));
+    if (profile_ && s.bodies.empty())
+      timed_step(s);
+    else
+      step(s);
+    if (s.is_awaited) stream(s).record(events_->of(i));
+  }
+
+  // Streams say themselves when they did what they are given here.
+  void recorded(const Step& s, size_t i) {
+    const profile::Doing doing(record_->what(plan_, i, s.kind == plan::Kind::Upload ? at(s.effects[0]) : nullptr));
+    if (!s.on_host || !s.bodies.empty()) return all_of(s, i);
+    for (const int32_t earlier : s.waits) wait(s, events_->of(static_cast<size_t>(earlier)));
+    const profile::Time begin = profile::now();
+    if (profile_)
+      timed_step(s);
+    else
+      step(s);
+    record_->done_by_host(s, begin);
+    if (s.is_awaited) stream(s).record(events_->of(i));
+  }
+
   device::Stream& stream(const Step& s) const { return machine_.devices[static_cast<size_t>(s.device)]->stream(s.stream); }
 
   // The host waits itself for what it does itself, and for what an upload reads before the call returns.
@@ -121,7 +143,7 @@ class Runner {
   }
 
   void run_body(const Plan& body, void* arena, void* const* inputs, void* const* outputs) const {
-    Runner(body, machine_, {inputs, outputs, &arena}, nullptr, profile_).run();
+    Runner(body, machine_, {inputs, outputs, &arena}, nullptr, profile_, record_).run();
   }
 
   static int64_t read_index(device::Stream& stream, const char* from, size_t bytes) {
@@ -211,6 +233,7 @@ class Runner {
   const Places& places_;
   Events* const events_;
   StepProfile* const profile_;
+  RunRecord* const record_;
   size_t reached_ = 0;
 };
 
@@ -258,7 +281,9 @@ void Events::end(std::span<device::Device* const> devices) {
 void run(const Plan& plan, const Machine& machine, const Places& places, Events& events, size_t& reached) {
   std::optional<StepProfile> profile;
   if (log::enabled(log::Topic::Step)) profile.emplace();
-  Runner runner(plan, machine, places, &events, profile ? &*profile : nullptr);
+  std::optional<RunRecord> record;
+  if (profile::Recorder::is_on()) record.emplace(plan, machine.devices);
+  Runner runner(plan, machine, places, &events, profile ? &*profile : nullptr, record ? &*record : nullptr);
   try {
     events.begin(machine.devices);
     runner.run();

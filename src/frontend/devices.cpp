@@ -5,6 +5,7 @@
 #include <charconv>
 #include <optional>
 
+#include "base/text.hpp"
 #include "device/device.hpp"
 #include "frontend/device_names.hpp"
 #include "frontend/memory.hpp"
@@ -65,13 +66,15 @@ int32_t device_number(std::string_view name) {
   if (const int32_t found = named(active_engine().devices(), name); found >= 0) return found;
   const std::optional<KindAndNumber> wanted = parsed(name);
   const bool is_soft = active_engine().is_soft();
-  if (wanted && wanted->kind == "cpu") {
-    if (wanted->number > 0 && !is_soft) unknown(name);
-    return active_engine().devices().host;
-  }
+  if (wanted && wanted->kind == "cpu" && wanted->number == 0) return active_engine().devices().host;
   const engine::Devices& all = engine::engine_with_all_devices().devices();
   if (const int32_t found = named(all, name); found >= 0) return found;
   if (!wanted) unknown(name);
+  if (wanted->kind == "cpu") {  // one of several that the program has made of it
+    const int32_t found = named(all, cat("cpu:", wanted->number));
+    if (found < 0 && !is_soft) unknown(name);
+    return found < 0 ? all.host : found;
+  }
   const std::vector<int32_t> cards = all.accelerators();
   if (wanted->number < cards.size()) return cards[wanted->number];
   if (!is_soft) unknown(name);

@@ -13,9 +13,11 @@
 #include "frontend/memory.hpp"
 #include "frontend/tape_impl.hpp"
 #include "frontend/tensor_impl.hpp"
+#include "frontend/traced_step.hpp"
 #include "frontend/tracer.hpp"
 #include "frontend/variable_impl.hpp"
 #include "ir/print.hpp"
+#include "profile/recorder.hpp"
 
 namespace tandem {
 namespace frontend {
@@ -151,6 +153,21 @@ class FunctionImpl {
     return specs;
   }
 
+  static const std::shared_ptr<FunctionImpl>& of(const FlatCallable& function) { return function.impl_; }
+  TracedStep traced_step(const std::vector<Spec>& arguments) {
+    std::vector<ir::TensorType> types;
+    for (const Spec& s : arguments) types.push_back(type_of(s));
+    std::lock_guard tracing(tracing_);
+    Trace t{Signature(std::move(types))};
+    TracedStep step;
+    step.donations = capture(t).donations;
+    step.graph = *t.graph;
+    step.argument_count = t.signature.types().size();
+    step.precision = options_.precision;
+    for (const Tracer::External& e : t.externals) step.externals.push_back({e.variable, e.written});
+    return step;
+  }
+
   size_t trace_count() const { return count_; }
   // The one that was used last; null when there is none.
   std::shared_ptr<Trace> last() const {
@@ -220,9 +237,23 @@ class FunctionImpl {
   }
 
   std::shared_ptr<Trace> trace(Signature signature) {
-    Tracer tracer(options_.name, options_.precision);
-    std::vector<Tensor> outputs = traced_body(tracer, signature.types());
+    const profile::Span compiling(profile::Kind::Compile, options_.name);
     auto t = std::make_shared<Trace>(Trace{std::move(signature)});
+    auto [donations, is_state] = capture(*t);
+    t->executable = active_engine().compile(*t->graph, donations, options_.precision, std::move(is_state));
+    ++count_;
+    return t;
+  }
+
+  struct Captured {
+    std::vector<int32_t> donations;  // one an output: the input whose place it may take, or -1
+    std::vector<bool> is_state;      // one an input: it may move to another device for good
+  };
+  // All of a trace but the executable.
+  Captured capture(Trace& trace) {
+    Trace* const t = &trace;
+    Tracer tracer(options_.name, options_.precision);
+    std::vector<Tensor> outputs = traced_body(tracer, t->signature.types());
     t->result_count = outputs.size();
     for (const Tensor& result : outputs) tracer.value_of(result);  // a tensor from outside may be a result: then it is an external too
     t->externals = tracer.externals();
@@ -253,10 +284,8 @@ class FunctionImpl {
     std::vector<bool> is_state(tracer.parameter_count());
     for (const Tracer::External& e : t->externals)
       is_state.push_back(e.variable.defined() && !is_host_token(e.variable) && e.variable.impl()->device < 0);
-    t->executable = active_engine().compile(*t->graph, donations, options_.precision, std::move(is_state));
     for (Tracer::External& e : t->externals) e.current = Tensor();
-    ++count_;
-    return t;
+    return {std::move(donations), std::move(is_state)};
   }
 
   // --- running -------------------------------------------------------------------------------------------------------------------
@@ -395,6 +424,12 @@ class FunctionImpl {
   std::atomic<size_t> count_{0};
 };
 
+TracedStep traced_step(const FlatCallable& function, const std::vector<Spec>& arguments) {
+  const std::shared_ptr<FunctionImpl>& impl = FunctionImpl::of(function);
+  if (!impl) user_error("this function holds nothing\n  hint: it was made by its default constructor");
+  return impl->traced_step(arguments);
+}
+
 }  // namespace frontend
 
 using namespace frontend;
@@ -446,6 +481,11 @@ std::vector<PlacementRow> explain(const FlatCallable& function) {
 std::string FlatCallable::graph_str() const {
   const auto last = impl_of(impl_).last();
   return last ? ir::print(*last->graph) : "";
+}
+
+std::string FlatCallable::budget_summary() const {
+  const auto last = impl_of(impl_).last();
+  return last && last->executable ? last->executable->budget_summary() : "";
 }
 
 std::vector<Variable> FlatCallable::variables() const {

@@ -8,6 +8,7 @@
 #include "frontend/tensor_impl.hpp"
 #include "frontend/tracer.hpp"
 #include "frontend/variable_impl.hpp"
+#include "profile/recorder.hpp"
 
 namespace tandem {
 namespace frontend {
@@ -43,6 +44,7 @@ void check_count(const std::string& name, size_t given, size_t declared) {
 // The operands are copied: their memory belongs to the step, and the function may keep them.
 void call_with_numbers(const std::string& name, const FlatFunction& f, std::span<const ir::HostTensor> in,
                        std::span<const ir::HostTensor> out) {
+  const profile::Span called(profile::Kind::Callback, name);
   const CallScope scope;
   std::vector<Tensor> operands;
   for (const ir::HostTensor& t : in) operands.push_back(concrete(upload(t.data, t.dtype, t.shape)));
@@ -88,6 +90,7 @@ using namespace frontend;
 std::vector<Tensor> host_call(FlatFunction f, const std::vector<Tensor>& inputs, const std::vector<Spec>& results, const std::string& name,
                               std::source_location where) try {
   if (!thread_state.tracer) {
+    const profile::Span called(profile::Kind::Callback, name);
     const CallScope scope;
     std::vector<Tensor> found = f(inputs);
     check_declared(name, found, results);

@@ -8,6 +8,7 @@
 
 #include "base/half.hpp"
 #include "base/text.hpp"
+#include "profile/recorder.hpp"
 
 namespace tandem::frontend {
 namespace {
@@ -82,6 +83,7 @@ void put(const engine::TensorRef& t, const void* host) {
   if (has_host_memory(t)) {
     std::memcpy(t.data(), host, bytes);
   } else {
+    const profile::Doing doing("a tensor that the program makes", host, bytes);
     t.buffer->device().stream(device::StreamKind::Compute).upload(t.data(), host, bytes);
   }
 }
@@ -171,6 +173,7 @@ void read(const engine::TensorRef& t, DType as, void* to) {
   if (!t.buffer->device().info().host_memory) {
     TANDEM_CHECK(o.is_dense(), "memory of a device is read as it lies, which must be dense");
     host.resize(bytes);
+    const profile::Doing doing("a tensor that the program reads");
     device::Device& device = t.buffer->device();
     device.stream(device::StreamKind::Compute).download(host.data(), from, bytes);
     device.finish();

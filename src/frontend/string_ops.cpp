@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 
+#include "base/regex.hpp"
+#include "base/regex_parse.hpp"
 #include "base/string_hash.hpp"
 #include "base/text.hpp"
 #include "frontend/thread_state.hpp"
@@ -52,7 +55,13 @@ template <class T> T parsed(const std::string& text) {
   std::string_view s = stripped(text);
   if (s.starts_with('+')) s.remove_prefix(1);
   T value{};
-  const auto [end, error] = std::from_chars(s.data(), s.data() + s.size(), value);
+  auto [end, error] = std::from_chars(s.data(), s.data() + s.size(), value);
+  if constexpr (std::is_floating_point_v<T>)
+    if (error == std::errc::result_out_of_range) {  // infinity, or 0: as the C library says
+      value = std::is_same_v<T, float> ? std::strtof(std::string(s).c_str(), nullptr)
+                                       : static_cast<T>(std::strtod(std::string(s).c_str(), nullptr));
+      error = std::errc();
+    }
   if (s.empty() || error != std::errc() || end != s.data() + s.size())
     user_error("StringToNumberOp could not correctly convert string: ", text);
   return value;
@@ -155,6 +164,10 @@ Tensor to_number(const Tensor& x, DType dtype) {
   }
 }
 
+Tensor fingerprint(const Tensor& x) {
+  return each_number<int64_t>(x, [](const std::string& s) { return static_cast<int64_t>(fingerprint64(s)); });
+}
+
 Tensor to_hash_bucket(const Tensor& x, int64_t buckets) {
   require_buckets(buckets);
   return each_number<int64_t>(
@@ -170,6 +183,66 @@ Tensor to_keyed_hash_bucket(const Tensor& x, int64_t buckets, uint64_t key0, uin
   require_buckets(buckets);
   return each_number<int64_t>(
       x, [&](const std::string& s) { return static_cast<int64_t>(keyed_hash64(s, key0, key1) % static_cast<uint64_t>(buckets)); });
+}
+
+Tensor regex_replace(const Tensor& x, const std::string& pattern, const std::string& rewrite, bool all) {
+  const Regex regex(pattern);
+  return each(x, [&](const std::string& s) { return regex.replace(s, rewrite, all); });
+}
+
+Tensor regex_full_match(const Tensor& x, const std::string& pattern) {
+  const Regex regex(pattern);
+  return each_number<uint8_t>(x, [&](const std::string& s) { return static_cast<uint8_t>(regex.full_match(s)); }).cast(DType::Bool);
+}
+
+Tensor join_rows(const Tensor& x, const std::string& separator) {
+  if (x.rank() == 0) user_error("strings.join_rows: a scalar has no rows");
+  const std::span<const std::string> all = strings_of(x);
+  const Shape& whole = x.shape();
+  const auto width = static_cast<size_t>(whole.back());
+  const Shape shape(std::span<const int64_t>(whole.begin(), whole.size() - 1));
+  size_t rows = 1;
+  for (const int64_t extent : shape) rows *= static_cast<size_t>(extent);
+  std::vector<std::string> out(rows);
+  for (size_t row = 0; row < out.size(); ++row)
+    for (size_t i = 0; i < width; ++i) {
+      if (i) out[row] += separator;
+      out[row] += all[row * width + i];
+    }
+  return from_strings(std::move(out), shape);
+}
+
+Parts ngrams(const Tensor& values, const Tensor& counts, const Ngrams& wanted) {
+  const std::span<const std::string> all = strings_of(values);
+  std::vector<std::string> out;
+  std::vector<int64_t> out_counts;
+  size_t begin = 0;
+  for (const int64_t count : counts.to_vector<int64_t>()) {
+    if (count < 0 || begin + static_cast<size_t>(count) > all.size())
+      user_error("ngrams: rows of ", count, " strings, ", all.size() - begin, " are left");
+    const size_t before = out.size();
+    for (const int64_t width : wanted.widths) {
+      const int64_t pads = std::min(wanted.padding, width - 1);
+      for (int64_t i = -pads; i + width <= count + pads; ++i) {
+        std::string& gram = out.emplace_back();
+        for (int64_t k = i; k < i + width; ++k) {
+          if (k > i) gram += wanted.separator;
+          gram += k < 0 ? wanted.left : k >= count ? wanted.right : all[begin + static_cast<size_t>(k)];
+        }
+      }
+    }
+    if (out.size() == before && wanted.keeps_short && count > 0) {
+      std::string& whole = out.emplace_back();
+      for (size_t k = 0; k < static_cast<size_t>(count); ++k) {
+        if (k) whole += wanted.separator;
+        whole += all[begin + k];
+      }
+    }
+    out_counts.push_back(static_cast<int64_t>(out.size() - before));
+    begin += static_cast<size_t>(count);
+  }
+  const auto total = static_cast<int64_t>(out.size());
+  return {from_strings(std::move(out), {total}), Tensor::from(out_counts, counts.shape())};
 }
 
 Parts split(const Tensor& x, const std::string& separator, int64_t most) {
@@ -209,6 +282,33 @@ Parts split_characters(const Tensor& x) {
       at = end;
     }
   });
+}
+
+bool is_utf8(const Tensor& x) {
+  for (const std::string& s : strings_of(x))
+    for (size_t at = 0; at < s.size();) {
+      const Utf8Character c = utf8_character(s, at);
+      if (c.code > kLastCharacter) return false;
+      at += c.size;
+    }
+  return true;
+}
+
+Parts code_points(const Tensor& x) {
+  std::vector<int32_t> values;
+  std::vector<int64_t> counts;
+  for (const std::string& s : strings_of(x)) {
+    const size_t before = values.size();
+    for (size_t at = 0; at < s.size();) {
+      const Utf8Character c = utf8_character(s, at);
+      if (c.code > kLastCharacter)
+        user_error("code_points: byte ", static_cast<int64_t>(at), " of a string of ", static_cast<int64_t>(s.size()), " is no UTF-8");
+      values.push_back(static_cast<int32_t>(c.code));
+      at += c.size;
+    }
+    counts.push_back(static_cast<int64_t>(values.size() - before));
+  }
+  return {Tensor::from(values), Tensor::from(counts, x.shape())};
 }
 
 }  // namespace tandem::string_ops

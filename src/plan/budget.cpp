@@ -10,7 +10,8 @@ namespace tandem::plan {
 namespace {
 
 size_t at(const Access& a) { return static_cast<size_t>(a.block); }
-int64_t nanoseconds(double seconds) { return static_cast<int64_t>(std::llround(std::max(seconds, 0.0) * 1e9)); }
+// A quarter of an hour at the most: the sums of thousands must stay numbers.
+int64_t nanoseconds(double seconds) { return std::llround(std::clamp(seconds, 0.0, 900.0) * 1e9); }
 
 int32_t host_of(std::span<const DeviceFacts> devices) {
   const auto it = std::ranges::find(devices, true, &DeviceFacts::host_memory);

@@ -2,6 +2,7 @@
 // for every value where its bytes lie. Made once for each binding of symbols; the executor follows it without deciding anything. Devices
 // and kernels are numbers, and what the planner needs to know of them is given to it: so a plan for a card that is not there is possible.
 #pragma once
+#include <functional>
 #include <span>
 
 #include "codegen/cost.hpp"
@@ -72,17 +73,22 @@ struct Arena {
 // What was done so that a plan stays within a device's limit, or why it does not.
 struct BudgetReport {
   int32_t device = 0;
-  size_t limit_bytes = 0;     // of the device
-  size_t fixed_bytes = 0;     // inputs, outputs and constants in its memory
-  size_t unlimited_bytes = 0; // what the plan would take without a limit
-  size_t peak_bytes = 0;      // what it takes
-  size_t least_bytes = 0;     // the smallest limit at which a plan was found; the peak when it fits
+  size_t limit_bytes = 0;      // of the device
+  size_t fixed_bytes = 0;      // inputs, outputs and constants in its memory
+  size_t unlimited_bytes = 0;  // what the plan would take without a limit
+  size_t peak_bytes = 0;       // what it takes
+  size_t least_bytes = 0;      // the smallest limit at which a plan was found; the peak when it fits
+  size_t pinned_bytes = 0;     // what it takes of the host's memory that copies reach
+  size_t state_bytes = 0;      // inputs that are there instead
+  int64_t updates_on_host = 0;
   bool fits = true;
   int64_t recomputed = 0, offloaded = 0, fetched = 0;  // units that run again; values that go to the host's memory, and come from there
   size_t offloaded_bytes = 0, fetched_bytes = 0;
-  double seconds = 0, unlimited_seconds = 0, bound_seconds = 0;  // of a run, as the cost model says; no plan of these units is faster than the bound
-  std::string tightest;                                          // the unit that sets the least limit
-  std::vector<std::pair<std::string, size_t>> largest;           // values alive there
+  double seconds = 0, unlimited_seconds = 0,
+         bound_seconds = 0;  // of a run, as the cost model says; no plan of these units is faster than the bound
+  std::string tightest;      // the unit that sets the least limit
+  Location tightest_location;
+  std::vector<std::pair<std::string, size_t>> largest;  // values alive there
 };
 
 struct Plan {
@@ -98,6 +104,7 @@ struct Plan {
   std::vector<Constant> constants;    // bodies use those of the plan that they are in
   Bindings bindings;
   std::vector<BudgetReport> budgets;  // of the devices whose limit needed more than an order
+  double seconds = 0;                 // of a run, as the cost model says; where some device has a limit
 
   size_t arena_bytes() const;               // of all arenas
   size_t peak_bytes(int32_t device) const;  // what a run takes of a device's memory, counted as its account does
@@ -109,20 +116,32 @@ struct KernelFacts {
   size_t scratch_bytes = 0;
   std::vector<bool> in_place;  // one an input: whether an output of as many bytes may take its place. Empty: none
   std::string name;            // which entry of the device's list it is
-  codegen::Cost cost;          // where somebody looks
+  codegen::Cost cost;
   double seconds = 0;          // where a device has a limit
 };
 struct DeviceFacts {
   bool host_memory = true;
   size_t gap_bytes = 0;    // to keep between values in small memory
-  size_t limit_bytes = 0;  // of a run: inputs, outputs, constants and arena together; 0: none
+  size_t limit_bytes = 0;  // of a run: inputs, outputs, constants and arena together; the host's: of its arena. 0: none
   double link_bytes_per_second = 0, launch_seconds = 0;
 };
 
+// How hard to look for a plan within a limit.
+struct PlanOptions {
+  int64_t effort = 100'000'000;     // steps of search (ScheduleOptions), about a second
+  std::function<bool()> is_enough;  // likewise
+  bool may_recompute = true, may_offload = true;
+};
+
 // Orders the units, gives results the places of operands that die with them, outputs those of donated inputs, everything an address, and
-// each step what it waits for. `facts`: one a kernel of the tables. Where a device has a limit that this goes over, units run again or their
-// results go to the host's memory and back (schedule.hpp); Plan::budgets says so, also when no plan was found that fits.
-Plan make_plan(Units units, Tables tables, std::span<const KernelFacts> facts, std::span<const DeviceFacts> devices);
+// each step what it waits for. `facts`: one a kernel of the tables. Where a device has a limit that this goes over, units run again or
+// their results go to the host's memory and back (schedule.hpp); Plan::budgets says so, also when no plan was found that fits.
+Plan make_plan(Units units, Tables tables, std::span<const KernelFacts> facts, std::span<const DeviceFacts> devices,
+               const PlanOptions& options = {});
+
+// One line: "gpu:0: 512 MiB of 1.3 GiB: 14 results computed again, 210 MiB wait on the host, predicted +12 %".
+std::string summary(const BudgetReport& report, std::string_view device);
+std::string bytes_text(size_t bytes);  // "1.3 GiB", rounded up
 
 // Checks a plan by replaying it, knowing nothing of how it was made. InternalError names the step and the invariant of ARCHITECTURE.md.
 void verify(const Plan& plan);

@@ -1,4 +1,6 @@
 // A plan as text.
+#include <cmath>
+
 #include "base/text.hpp"
 #include "plan/plan.hpp"
 
@@ -30,6 +32,34 @@ std::string Plan::str(int indent) const {
     for (const int32_t w : s.waits) text += cat(" after ", w);
     text += "\n";
     for (const auto& body : s.bodies) text += body->str(indent + 4);
+  }
+  return text;
+}
+
+std::string bytes_text(size_t bytes) {
+  static constexpr const char* kUnits[] = {" bytes", " KiB", " MiB", " GiB", " TiB"};
+  size_t unit = 0;
+  double n = static_cast<double>(bytes);
+  for (; n >= 1024 && unit + 1 < std::size(kUnits); ++unit) n /= 1024;
+  if (unit == 0 || n >= 10) return cat(std::ceil(n), kUnits[unit]);
+  return cat(std::ceil(n * 10) / 10, kUnits[unit]);
+}
+
+std::string summary(const BudgetReport& r, std::string_view device) {
+  std::string text = cat(device, ": ", bytes_text(r.limit_bytes), " of ", bytes_text(r.unlimited_bytes), ":");
+  bool any = false;
+  const auto add = [&](const auto&... parts) {
+    text += cat(any ? ", " : " ", parts...);
+    any = true;
+  };
+  if (r.recomputed) add(r.recomputed, r.recomputed == 1 ? " result computed again" : " results computed again");
+  if (r.offloaded_bytes) add(bytes_text(r.offloaded_bytes), " of results wait on the host");
+  if (r.state_bytes) add(bytes_text(r.state_bytes), " of state on the host");
+  if (r.updates_on_host) add(r.updates_on_host, r.updates_on_host == 1 ? " update computed there" : " updates computed there");
+  if (!any) add("another order");
+  if (r.unlimited_seconds > 0) {
+    const double percent = (r.seconds / r.unlimited_seconds - 1) * 100;
+    add("predicted ", percent < 0 ? "" : "+", std::round(percent), " %");
   }
   return text;
 }

@@ -60,6 +60,9 @@ struct ScheduleOptions {
 // A step is one look at one unit of a sequence; so many take about a second.
 constexpr int64_t kScheduleStepsPerSecond = 100'000'000;
 
+// The effort for a good plan before a program runs: about a second for some hundred units, less for fewer.
+int64_t quick_effort(const ScheduleProblem& problem);
+
 // Memory is counted in the order of the actions: a value from the action that makes it until it is freed. An action starts when its lane
 // is free, what it reads is there, and enough of what was freed before it is no longer in use on another lane; so what is in use at any
 // time is never more than what the order counts.

@@ -21,6 +21,9 @@ class Lists {
   std::vector<int32_t> items_, begin_{0};
 };
 
+// What becomes of a value that is needed after a moment: its maker runs again, or it stays in memory, or it comes back from the host.
+enum class Fate : uint8_t { Again, Kept, Host };
+
 // What a sequence is made of: the units, and then one fetch for each value that may be offloaded. A fetch makes the value as a unit would;
 // that the value is offloaded when it is first made follows.
 struct Model {

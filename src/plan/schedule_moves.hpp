@@ -1,6 +1,6 @@
-// Changes of a sequence: what is live where in it, and what it takes to do without a value for a while.
+// What it takes to do without a value for a while.
 #pragma once
-#include "plan/schedule_sequence.hpp"
+#include "plan/schedule_draft.hpp"
 
 namespace tandem::plan::scheduling {
 
@@ -14,76 +14,48 @@ class Random {
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
     return z ^ (z >> 31);
   }
-  int32_t below(size_t n) { return static_cast<int32_t>(((next() >> 32) * n) >> 32); }
+  int32_t below(int32_t n) { return static_cast<int32_t>(((next() >> 32) * static_cast<uint64_t>(n)) >> 32); }
   double unit() { return static_cast<double>(next() >> 11) * 0x1p-53; }
 
  private:
   uint64_t state_;
 };
 
-// A sequence with where each value is made and used.
-class Picture {
- public:
-  explicit Picture(const Model& model) : model_(model), begin_(static_cast<size_t>(model.value_count()) + 1) {}
-
-  // Of what the evaluator last saw.
-  void draw(const Evaluator& evaluator);
-
-  int32_t length() const { return static_cast<int32_t>(items.size()); }
-  // The stretch without a use of a live value around a position at which it is not used: it is made or used at `from`, and next used at
-  // `to` (length() for a result at the end). Nothing if it is not live there.
-  struct Gap {
-    int32_t from = -1, to = -1;
-    explicit operator bool() const { return from >= 0; }
-  };
-  Gap gap(int32_t value, int32_t position) const;
-  bool is_live_before(int32_t value, int32_t position) const;  // as it must be to be read there
-  int32_t last_touch(int32_t value, int32_t position) const;   // the last time before the position that it is made or used; -1: never
-  int32_t next_touch(int32_t value, int32_t position) const;   // at the position or later; length(): never
-
-  std::vector<int32_t> items;
-  std::vector<int64_t> memory;
-  std::vector<int32_t> first;  // of items: where they are for the first time
-
- private:
-  // Positions at which a value is made (even) or used (odd), times two, in order.
-  std::span<const int32_t> touches(int32_t v) const {
-    return {touches_.data() + begin_[static_cast<size_t>(v)], touches_.data() + begin_[static_cast<size_t>(v) + 1]};
-  }
-  const Model& model_;
-  std::vector<int32_t> begin_, touches_;
-};
-
-struct Insertion {
-  int32_t position, item;  // before what is at the position
-};
-
-// What it takes to have values at a position at which they are not live: more items, and longer lives.
+// Makes values again at positions at which they are not live: more items, and longer lives.
 class Remaker {
  public:
-  Remaker(const Model& model, const Picture& picture, Random& random) : model_(model), picture_(picture), random_(random) {}
+  Remaker(const Model& model, Draft& draft, Random& random) : model_(model), draft_(draft), random_(random) {}
 
-  // The price of a byte above the limit at one position, and by how much estimates of prices vary.
-  double excess_price = 0, noise = 0;
+  // The price of a byte above the limit at one position; by how much estimates of prices vary; what a copy counts beside a unit of the
+  // device that takes as long, as long as nobody knows whether it is waited for.
+  double excess_price = 0, noise = 0, overlapped = 0.25;
+  bool may_fetch = true;
 
-  // Plans to make `value` again before a position, as if it were not live there. False if that cannot be. The price is added up in `price`.
-  bool remake(int32_t value, int32_t position);
-  void clear();
+  // Plans to make `value` again before a position, as if it were not live there. False if that cannot be.
+  bool plan(int32_t value, int32_t position);
+  double price() const { return price_; }
+  void apply();  // the last plan, while the draft is as it was
 
-  std::vector<Insertion> insertions;
-  double price = 0;
+  // Bytes above the limit that go if a value is not there in a gap.
+  int64_t relief(int32_t value, Draft::Gap gap) const;
+  int64_t steps() const { return steps_; }
 
  private:
+  struct Insertion {
+    int32_t before, item;  // a run
+  };
+  bool remake(int32_t value, int32_t position);
   bool want(int32_t value, int32_t position);
-  double price_of_longer_life(int32_t value, int32_t from, int32_t to) const;
+  double longer_life(int32_t value, int32_t from, int32_t to) const;
+  double vary(double price) { return noise > 0 ? price * (1 + noise * random_.unit()) : price; }
   const Model& model_;
-  const Picture& picture_;
+  Draft& draft_;
   Random& random_;
+  std::vector<Insertion> insertions_;
   std::vector<int32_t> made_;  // values that the insertions make
+  double price_ = 0;
   int32_t calls_ = 0;
+  mutable int64_t steps_ = 0;
 };
-
-// The sequence with the insertions, which are in any order.
-void insert(const std::vector<int32_t>& items, std::vector<Insertion>& insertions, std::vector<int32_t>& result);
 
 }  // namespace tandem::plan::scheduling

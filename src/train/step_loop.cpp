@@ -6,6 +6,7 @@
 
 #include "base/text.hpp"
 #include "frontend/apply.hpp"
+#include "profile/recorder.hpp"
 
 namespace tandem::train {
 
@@ -28,6 +29,9 @@ void StepLoop::begin_epoch() {
   if (!walking_ || !options_.steps_per_epoch) begin_walk();
   done_ = 0;
   ended_ = false;
+  left_ = 0;
+  if (profile::Recorder::is_on()) profile::Recorder::get().epoch(epochs_);
+  ++epochs_;
 }
 
 int64_t StepLoop::run(int64_t steps, double seconds, Where where) {
@@ -35,19 +39,24 @@ int64_t StepLoop::run(int64_t steps, double seconds, Where where) {
     const bool timed = seconds != std::numeric_limits<double>::infinity();
     const Clock::time_point end =
         timed ? Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds)) : Clock::time_point{};
+    // Between two calls the program does what it likes, and the next step waits for it.
+    if (left_ != 0) profile::record_since(profile::Kind::Callback, "the program, between steps", left_);
     int64_t count = 0;
     while (count < steps && !ended_ && !(options_.stops && options_.stops())) {
       if (!take_step()) break;
       ++count;
       if (timed && Clock::now() >= end) break;
     }
+    left_ = profile::Recorder::is_on() && !ended_ ? profile::now() : 0;
     return count;
   });
 }
 
 std::optional<int64_t> StepLoop::steps() const { return options_.steps_per_epoch ? options_.steps_per_epoch : batches_->steps(); }
 
-bool StepLoop::take_step() {
+// The next batch, of a new walk when the last one used up the data without knowing.
+void StepLoop::take_batch() {
+  const profile::Span waiting(profile::Kind::Pipeline, "the next batch");
   if (walking_ && !batches_->next()) {
     walking_ = false;
     if (done_ == 0 && walked_ > 0) {  // the epoch before used up the data without knowing
@@ -55,6 +64,11 @@ bool StepLoop::take_step() {
       walking_ = batches_->next();
     }
   }
+}
+
+bool StepLoop::take_step() {
+  const profile::Span taken(profile::Kind::Step, options_.name, static_cast<uint64_t>(done_));
+  take_batch();
   if (!walking_) {
     if (done_ == 0) user_error(options_.name, ": there is no data, the dataset gave no batch");
     end_of_data();

@@ -2,9 +2,11 @@
 #include <gmock/gmock.h>
 
 #include <cstring>
+#include <map>
 #include <thread>
 
 #include "base/text.hpp"
+#include "profile/recorder.hpp"
 #include "support.hpp"
 
 namespace tandem::testing {
@@ -293,6 +295,70 @@ TEST_P(Conformance, TenThousandTinyLaunches) {
   stream.download(host.data(), a->data(), 12);
   stream.synchronize();
   EXPECT_EQ(host, std::vector<float>(3, executes() ? 10000.f : 0.f));
+}
+
+// While a profile is on, streams that work later say when they did each thing; before and behind it they do the same, and say nothing.
+TEST_P(Conformance, SaysInProfilesWhenItDidWhat) {
+  if (device().info().host_memory || !executes()) GTEST_SKIP() << "the thread that asks does it itself, or nobody does";
+  constexpr size_t kBytes = 1 << 16;
+  std::vector<HostTensor> in;
+  in.push_back(dense(DType::F32, {3}));
+  const auto program = device().load(kernel_of(add_one(3), in));
+  const device::BufferRef a = device().allocate(12), b = device().allocate(12), large = device().allocate(kBytes);
+  const device::BufferRef pinned = device().allocate_pinned(kBytes);
+  const auto event = device().make_event();
+  device::Stream &compute = device().stream(device::StreamKind::Compute), &upload = device().stream(device::StreamKind::Upload);
+  std::vector<char> host(kBytes);
+  const auto work = [&] {
+    std::vector<float> result(3, 5);
+    compute.fill(a->data(), 0, 12);
+    upload.upload(large->data(), pinned->data(), kBytes);
+    upload.upload(large->data(), host.data(), kBytes);
+    upload.record(*event);
+    for (int i = 0; i < 10; ++i) {
+      void* there[] = {a->data(), b->data()};
+      void* back[] = {b->data(), a->data()};
+      compute.launch(program, {there});
+      compute.launch(program, {back});
+    }
+    compute.wait(*event);
+    compute.copy(static_cast<char*>(large->data()) + 8, large->data(), kBytes / 2);  // over itself
+    compute.download(host.data(), large->data(), kBytes);
+    compute.download(result.data(), a->data(), 12);
+    device().finish();
+    EXPECT_EQ(result, std::vector<float>(3, 20));
+  };
+  work();
+  profile::Recorder& recorder = profile::Recorder::get();
+  recorder.start();
+  const profile::Time begin = profile::now();
+  work();
+  const profile::Time end = profile::now();
+  const profile::Recording r = recorder.stop();
+  work();
+  EXPECT_TRUE(recorder.stop().records.empty());
+
+  std::map<profile::Kind, int> counts;
+  std::map<uint16_t, profile::Time> last;
+  // Clocks of drivers are set to the host's to within a moment.
+  constexpr profile::Time kMoment = 2'000'000;
+  for (const profile::Record& x : r.records) {
+    ++counts[x.kind];
+    EXPECT_GE(x.begin, begin - kMoment);
+    EXPECT_LE(x.end, end + kMoment);
+    EXPECT_LE(x.begin, x.end);
+    if (!profile::is_work(x.kind)) continue;
+    EXPECT_EQ(r.tracks[x.track].device, GetParam());
+    EXPECT_GE(x.begin, last[x.track]) << profile::name(x.kind);  // a stream does one thing after the other
+    last[x.track] = x.end;
+    if (profile::is_transfer(x.kind)) EXPECT_TRUE(x.bytes == kBytes || x.bytes == 12) << x.bytes;
+  }
+  EXPECT_EQ(counts[profile::Kind::Launch], 20);
+  EXPECT_EQ(counts[profile::Kind::Upload], 2);
+  EXPECT_EQ(counts[profile::Kind::Download], 2);
+  EXPECT_EQ(counts[profile::Kind::Copy], 1);
+  EXPECT_EQ(counts[profile::Kind::Fill], 1);
+  EXPECT_GE(counts[profile::Kind::HostWait], 1);
 }
 
 TEST_P(Conformance, AProgramRunsOnSeveralThreadsAtOnce) {

@@ -129,7 +129,7 @@ TEST_P(Gemm, FewRowsTimesALargeMatrix) {
     }
 }
 
-// Large ones are read where they lie and the result is turned around: in one or several blocks, sums of one or several parts, rows of the
+// Large ones are read where they lie and the result is transposed: in one or several blocks, sums of one or several parts, rows of the
 // matrix that collide in a cache, and a batch that does not fill its last vector.
 TEST_P(Gemm, LargeTransposedMatrices) {
   for (const Sizes s : {Sizes{32, 130, 700}, {48, 1024, 130}, {15, 1500, 65}, {80, 600, 517}, {256, 270, 512}}) {

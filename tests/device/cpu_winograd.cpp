@@ -96,7 +96,7 @@ TEST(Winograd, OperandsThatLieAnyhow) {
   EXPECT_GT(taken, 10);
 }
 
-// The gradient by the input reads the kernel turned around: filters do not lie side by side.
+// The gradient by the input reads the kernel transposed: filters do not lie side by side.
 TEST(Winograd, AKernelThatIsTurnedAround) {
   std::mt19937_64 random(8);
   const Geometry g{4, 24, 40, {full(11), full(11)}};

@@ -64,6 +64,37 @@ TEST(Null, StreamsHaveTheirOwnClocksAndEventsJoinThem) {
   EXPECT_EQ(host, std::vector<char>(1000, 0));
 }
 
+TEST(Null, StreamsShareTheLinkEachWayAndTheMemory) {
+  const auto d = null::make_device(kModel);
+  device::Stream &up = d->stream(device::StreamKind::Upload), &down = d->stream(device::StreamKind::Download),
+                 &compute = d->stream(device::StreamKind::Compute);
+  std::vector<char> host(1000, 1);
+  const device::BufferRef buffer = d->allocate(1000);
+  const double copy = 1000 / 1e6 + 1e-3, fill = 1000 / 1e8 + 1e-3;
+  up.upload(buffer->data(), host.data(), 1000);
+  down.download(host.data(), buffer->data(), 1000);  // the other way, at the same time
+  EXPECT_DOUBLE_EQ(down.elapsed_seconds(), copy);
+  compute.upload(buffer->data(), host.data(), 1000);  // behind the first one
+  EXPECT_DOUBLE_EQ(compute.elapsed_seconds(), 2 * copy);
+  up.fill(buffer->data(), 0, 1000);
+  down.fill(buffer->data(), 0, 1000);
+  EXPECT_DOUBLE_EQ(up.elapsed_seconds(), copy + fill);
+  EXPECT_DOUBLE_EQ(down.elapsed_seconds(), copy + 2 * fill);
+}
+
+TEST(Null, RowReductionsAreCounted) {
+  const auto d = null::make_device(kModel);
+  std::mt19937_64 random(1);
+  const std::vector<HostTensor> in{dense(DType::F32, {10, 100}, random)};
+  const ir::Scalar x = ir::load(0, DType::F32, {axis(0), axis(1)});
+  ir::Loops loops{.extents = {10, 100}};
+  ir::Scalar much = x;
+  for (int i = 0; i < 499; ++i) much = much * 1.5;
+  loops.row_reductions = {ir::fold(ir::Fold::Sum, {}, much)};  // 499 multiplications and an addition an element
+  loops.results = {x / ir::acc(0, DType::F32)};
+  EXPECT_DOUBLE_EQ(seconds(*d, loops, in), 501 * 1000 / 1e9 + 1e-3);
+}
+
 TEST(Null, MemoryIsALimitWithNumbers) {
   const auto d = null::make_device(kModel);
   const device::BufferRef a = d->allocate(1 << 19);

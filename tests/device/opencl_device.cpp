@@ -35,6 +35,11 @@ TEST(EmulateGpu, ReadsCountSizeAndRate) {
   const opencl::Emulation plain = opencl::parse_emulation("1x1.5GiB");
   EXPECT_EQ(plain.memory_bytes, size_t{3} << 29);
   EXPECT_EQ(plain.bytes_per_second, 0);
+  EXPECT_EQ(plain.speed, 1);
+  const opencl::Emulation slow = opencl::parse_emulation("1x1GiB@2GB/s*0.25");
+  EXPECT_EQ(slow.bytes_per_second, 2e9);
+  EXPECT_EQ(slow.speed, 0.25);
+  EXPECT_EQ(opencl::parse_emulation("1x1GiB*0.5").speed, 0.5);
 }
 
 TEST(EmulateGpu, WhatIsWrongIsNamedWithTheForm) {
@@ -47,7 +52,9 @@ TEST(EmulateGpu, WhatIsWrongIsNamedWithTheForm) {
       {"2x1", "there is no size in KiB"},
       {"2xGiB", "there is no size in KiB"},
       {"2x-1GiB", "a memory of"},
-      {"2x1GiB,12GB/s", "\",12GB/s\" behind the size is no rate"},
+      {"2x1GiB,12GB/s", "\",12GB/s\" at the end is neither a rate"},
+      {"2x1GiB*2", "the speed is not from 0.001 to 1"},
+      {"2x1GiB*0.5@1GB/s", "\"@1GB/s\" at the end is neither a rate"},
       {"2x1GiB@12GB", "the rate is not such as 12GB/s"},
       {"2x1GiB@0GB/s", "the rate is not such as 12GB/s"},
   };
@@ -57,7 +64,7 @@ TEST(EmulateGpu, WhatIsWrongIsNamedWithTheForm) {
       ADD_FAILURE() << text;
     } catch (const UserError& e) {
       EXPECT_THAT(e.what(), HasSubstr(cat("TANDEM_EMULATE_GPU: \"", text, "\": ", why)));
-      EXPECT_THAT(e.what(), HasSubstr("NxSIZE@RATE, such as 1x2GiB or 2x512MiB@12GB/s"));
+      EXPECT_THAT(e.what(), HasSubstr("NxSIZE@RATE*SPEED, such as 1x2GiB, 2x512MiB@12GB/s or 1x2GiB*0.5"));
     }
   }
 }
@@ -108,6 +115,26 @@ TEST_F(OpenCl, ACopyTakesItsTimeOnTheLink) {
   });
   EXPECT_LT(given, 0.1) << "the host waited for copies";
   EXPECT_GE(all, 0.2);
+}
+
+TEST_F(OpenCl, ASlowerDeviceTakesItsTimeAndLeavesTheHostAlone) {
+  if (!cpu_) GTEST_SKIP() << "there is no OpenCL for the CPU";
+  const auto d = make({.emulated = true, .speed = 0.02, .group_schedules = false});
+  std::vector<HostTensor> in{dense(DType::F32, {1 << 20}, random_)};
+  const ir::Scalar x = ir::load(0, DType::F32, {axis(0)});
+  const codegen::Kernel k = kernel_of({.extents = {1 << 20}, .results = {ir::exp(ir::sin(x))}}, in);
+  const auto got = launched(*d, k, in);  // compiled, and right
+  const auto program = d->load(k);
+  const device::BufferRef from = d->allocate(4 << 20), to = d->allocate(4 << 20);
+  void* pointers[] = {from->data(), to->data()};
+  device::Stream& stream = d->stream(device::StreamKind::Compute);
+  const auto begin = std::chrono::steady_clock::now();
+  stream.launch(program, {pointers});
+  const auto given = std::chrono::steady_clock::now();
+  stream.synchronize();
+  const std::chrono::duration<double> host = given - begin, all = std::chrono::steady_clock::now() - begin;
+  EXPECT_LT(host.count() * 4, all.count()) << "the host waited for the launch";
+  EXPECT_TRUE(near(got[0], interpreted({.extents = {1 << 20}, .results = {ir::exp(ir::sin(x))}}, in)[0], {1e-5, 1e-6}));
 }
 
 TEST_F(OpenCl, TheEmulatedMemoryIsNeverExceeded) {

@@ -420,9 +420,25 @@ def test_csv(tmp_path):
     assert [(int(a), b, int(c)) for a, b, c in rows.as_numpy_iterator()] == [(1, b"x", 0), (2, b"y,z", 1), (3, b"none", 1)]
 
 
-def test_what_is_not_there_says_so():
-    with pytest.raises(NotImplementedError, match="sparse_batch"):
-        Dataset.range(3).sparse_batch(2, [1])
+def test_batches_of_sparse_rows():
+    import tandem as tf
+
+    rows = Dataset.from_tensor_slices([3, 1, 2]).map(lambda n: tf.ones([n]))
+    batches = list(rows.sparse_batch(2, [4]))
+    assert [tf.sparse.to_dense(b).numpy().tolist() for b in batches] == [[[1, 1, 1, 0], [1, 0, 0, 0]], [[1, 1, 0, 0]]]
+    assert [b.shape.as_list() for b in rows.sparse_batch(2, [None])] == [[2, 3], [1, 2]]
+    with pytest.raises(errors.DataLossError, match="does not fit"):
+        list(rows.sparse_batch(2, [2]))
+
+
+def test_batches_of_ragged_elements():
+    import tandem as tf
+
+    rows = Dataset.from_tensor_slices([3, 1, 2]).map(lambda n: tf.RaggedTensor.from_tensor(tf.ones([n, 2]) * tf.cast(n, tf.float32)))
+    assert rows.element_spec.ragged_rank == 1  # a function that cannot be traced says what it gives when its first element is read
+    batches = list(rows.batch(2))
+    assert batches[0].to_list() == [[[3, 3], [3, 3], [3, 3]], [[1, 1]]] and batches[1].to_list() == [[[2, 2], [2, 2]]]
+    assert rows.batch(2).element_spec.ragged_rank == 2 and [e.to_list() for e in rows.batch(3, drop_remainder=True)][0][1] == [[1, 1]]
 
 
 def test_rows_of_ragged_tensors_through_batch_and_unbatch():

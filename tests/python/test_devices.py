@@ -62,6 +62,173 @@ def test_a_program_gives_the_numbers_of_the_cpu(device, on_cpu):
             np.testing.assert_allclose(got, number, rtol=2e-4, atol=2e-5, err_msg=name)
 
 
+NAMES = textwrap.dedent("""
+    import json
+    import numpy as np
+    import tandem as tf
+    import keras
+
+    found = {}
+    local = "/job:localhost/replica:0/task:0/device:"
+    short = lambda x: x.device.replace(local, "")
+    scopes = ["/GPU:0", "gpu:0", "/device:GPU:1", local + "CPU:0", tf.DeviceSpec(device_type="GPU", device_index=1), "/GPU:7", "GPU", "/cpu:0"]
+    found["scopes"] = []
+    for scope in scopes:
+        with tf.device(scope):
+            found["scopes"].append(short(tf.constant([1.0, 2.0]) + 1.0))
+    with tf.device("/GPU:1"):
+        a = tf.random.normal([8, 8])
+        with tf.device("/CPU:0"):
+            b = tf.identity(a)
+            with tf.device(None):
+                pass
+        v = tf.Variable(a)
+        layer = keras.layers.Dense(4)
+        layer.build([None, 8])
+    found["copy"] = [short(a), short(b), bool(np.array_equal(a, b)), short(v), short(layer.kernel.value)]
+    found["cpu and gpu"] = [short(a.cpu()), short(b.gpu(1)), short(b.gpu())]
+
+    @tf.function
+    def f(x):
+        with tf.device("/GPU:1"):
+            y = tf.matmul(x, x)
+        with tf.device("/CPU:0"):
+            return y, tf.reduce_sum(y)
+
+    y, total = f(a)
+    found["function"] = [short(y), short(total), bool(abs(float(total) - (a.numpy() @ a.numpy()).sum()) < 1e-3)]
+    double = tf.function(lambda x: x * 2.0)
+    double(a)
+    with tf.device("/GPU:0"):
+        found["scope of the call"] = short(double(tf.ones([3])))
+    with tf.GradientTape() as tape:
+        with tf.device("/GPU:1"):
+            loss = tf.reduce_sum(v * v)
+    found["gradient"] = bool(np.allclose(tape.gradient(loss, v), 2 * a.numpy()))
+    rows = tf.explain(f)
+    found["explain"] = sorted({r.device.replace(local, "") for r in rows}) + [all(r.seconds >= 0 and r.why and r.op for r in rows)]
+    batches = list(tf.data.Dataset.range(5).batch(2).apply(tf.data.experimental.prefetch_to_device("/gpu:1")))
+    found["prefetch"] = [[short(b), b.numpy().tolist()] for b in batches]
+    info = tf.config.experimental.get_memory_info("GPU:1")
+    with tf.device("/GPU:1"):
+        held = tf.ones([1024, 1024])
+    more = tf.config.experimental.get_memory_info("GPU:1")
+    del held
+    tf.config.experimental.reset_memory_stats("GPU:1")
+    after = tf.config.experimental.get_memory_info("GPU:1")
+    found["memory"] = [more["current"] - info["current"] >= 4 * 2**20, more["peak"] >= more["current"], after["peak"] <= more["peak"], more["limit"] / 2**20]
+    errors = {}
+    def fails(name, function):
+        try:
+            function()
+        except Exception as e:
+            errors[name] = f"{type(e).__name__}: {e}"
+    gpu = tf.config.list_physical_devices("GPU")[0]
+    fails("growth", lambda: tf.config.experimental.set_memory_growth(gpu, True))
+    fails("visible", lambda: tf.config.set_visible_devices([], "GPU"))
+    fails("logical", lambda: tf.config.set_logical_device_configuration(gpu, [tf.config.LogicalDeviceConfiguration(memory_limit=64)]))
+    fails("threads", lambda: tf.config.threading.set_intra_op_parallelism_threads(7))
+    fails("words", lambda: tf.device("/what:0").__enter__())
+    tf.config.set_soft_device_placement(False)
+    fails("soft", lambda: tf.device("/GPU:7").__enter__())
+    tf.config.set_soft_device_placement(True)
+    found["errors"] = errors
+    print(json.dumps(found), flush=True)
+    tf.debugging.set_log_device_placement(True)
+    with tf.device("/GPU:1"):
+        tf.matmul(a, a)
+""")
+
+CONFIGURED = textwrap.dedent("""
+    import json
+    import tandem as tf
+
+    gpus = tf.config.list_physical_devices("GPU")
+    (cpu,) = tf.config.list_physical_devices("CPU")
+    found = {"physical": [d.name for d in gpus]}
+    tf.config.set_visible_devices(gpus[1:], "GPU")
+    tf.config.set_logical_device_configuration(gpus[1], [tf.config.LogicalDeviceConfiguration(memory_limit=64)] * 2)
+    tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+    found["logical"] = [d.name for d in tf.config.list_logical_devices()]
+    found["limits"] = [tf.config.experimental.get_memory_info(f"GPU:{i}")["limit"] / 2**20 for i in range(2)]
+    found["where"] = []
+    for name in ("/GPU:0", "/GPU:1", "/CPU:0", "/CPU:1"):
+        with tf.device(name):
+            found["where"].append((tf.ones([4]) * 2.0).device[-5:])
+    try:
+        with tf.device("/GPU:1"):
+            tf.ones([5000, 5000])
+    except tf.errors.ResourceExhaustedError as e:
+        found["too much"] = str(e)
+    print(json.dumps(found))
+""")
+
+
+def results_of(text, **environment):
+    import json
+
+    done = subprocess.run([sys.executable, "-c", text], env={**os.environ, **environment}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1]), done.stderr
+
+
+def test_names_of_devices():
+    found, log = results_of(NAMES, TANDEM_EMULATE_GPU="2x256MiB")
+    assert found["scopes"] == ["GPU:0", "GPU:0", "GPU:1", "CPU:0", "GPU:1", "GPU:0", "GPU:0", "CPU:0"]
+    assert found["copy"] == ["GPU:1", "CPU:0", True, "GPU:1", "GPU:1"]
+    assert found["cpu and gpu"] == ["CPU:0", "GPU:1", "GPU:0"]
+    assert found["function"] == ["GPU:1", "CPU:0", True]
+    assert found["scope of the call"] == "GPU:0" and found["gradient"]
+    assert found["explain"] == ["CPU:0", "GPU:1", True]
+    assert found["prefetch"] == [["GPU:1", [0, 1]], ["GPU:1", [2, 3]], ["GPU:1", [4]]]
+    assert found["memory"] == [True, True, True, 256]
+    local = "/job:localhost/replica:0/task:0/device:"
+    assert found["errors"] == {
+        "growth": "RuntimeError: Physical devices cannot be modified after being initialized",
+        "visible": "RuntimeError: Visible devices cannot be modified after being initialized",
+        "logical": "RuntimeError: Virtual devices cannot be modified after being initialized",
+        "threads": "RuntimeError: Intra op parallelism cannot be modified after initialization.",
+        "words": "ValueError: Unknown attribute 'what' is encountered while parsing the device spec: '/what:0'.",
+        "soft": f"InvalidArgumentError: Could not satisfy device specification '{local}GPU:7'. enable_soft_placement=0. Supported device types "
+        f"[GPU, CPU]. All available devices [{local}CPU:0, {local}GPU:0, {local}GPU:1].",
+    }
+    assert any(line.startswith("matmul: (") and line.endswith(f"): {local}GPU:1") for line in log.splitlines()), log
+
+
+def test_devices_are_configured_before_the_start():
+    found, _ = results_of(CONFIGURED, TANDEM_EMULATE_GPU="2x256MiB")
+    assert found["physical"] == ["/physical_device:GPU:0", "/physical_device:GPU:1"]
+    assert found["logical"] == ["/device:CPU:0", "/device:CPU:1", "/device:GPU:0", "/device:GPU:1"]
+    assert found["limits"] == [64, 64]
+    assert found["where"] == ["GPU:0", "GPU:1", "CPU:0", "CPU:1"]
+    assert "too much" in found
+
+
+def test_without_a_gpu():
+    found, _ = results_of(
+        "import json, tandem as tf\n"
+        "with tf.device('/GPU:0'):\n"
+        "    x = tf.ones([2])\n"
+        "print(json.dumps([x.device[-5:], tf.config.list_physical_devices('GPU'), tf.config.list_logical_devices('GPU'),\n"
+        "    tf.distribute.MirroredStrategy().num_replicas_in_sync, tf.distribute.TandemStrategy().num_replicas_in_sync]))\n",
+        TANDEM_EMULATE_GPU="",
+    )
+    assert found == ["CPU:0", [], [], 1, 1]
+
+
+def test_threads_of_the_pool():
+    """TensorFlow's number is the pool's: a process has one more thread for each beyond the caller."""
+    text = (
+        "import json, os, tandem as tf\n"
+        "tf.config.threading.set_intra_op_parallelism_threads({})\n"
+        "(tf.ones([512, 512]) @ tf.ones([512, 512])).numpy()\n"
+        "print(json.dumps([tf.config.threading.get_intra_op_parallelism_threads(), len(os.listdir('/proc/self/task'))]))\n"
+    )
+    one, _ = results_of(text.format(1), TANDEM_EMULATE_GPU="")
+    three, _ = results_of(text.format(3), TANDEM_EMULATE_GPU="")
+    assert one[0] == 1 and three[0] == 3 and three[1] - one[1] == 2
+
+
 PIPELINE = textwrap.dedent("""
     import numpy as np
     import tandem as tf

@@ -290,3 +290,51 @@ def test_predicting_with_strings_runs_eagerly():
     with pytest.warns(UserWarning, match="predict_step runs eagerly: .*test_keras_fit.py:"):
         found = model.predict(x, verbose=0)
     np.testing.assert_array_equal(found, x)
+
+
+def test_quantized_to_4_bits_and_to_floats_of_8():
+    for mode, stored, error in (("int4", "int8", 0.25), ("float8", "float32", 0.1)):
+        m = model()
+        before = m.predict(X, verbose=0)
+        m.quantize(mode)
+        np.testing.assert_allclose(m.predict(X, verbose=0), before, atol=error)
+        assert m.layers[0]._kernel.dtype == stored
+        m.predict_function = None
+        if mode == "float8":  # it goes on learning, with rounded products
+            assert losses(m, epochs=5)[-1] < losses(model(), epochs=1)[0]
+
+
+def test_remat_gives_the_same():
+    block = lambda x: keras.ops.sin(x) * keras.ops.exp(x)  # noqa: E731
+    x = tf.Variable([0.5, 1.0])
+    with tf.GradientTape(persistent=True) as tape:
+        plain, again = block(x + 0), keras.remat(block)(x + 0)
+    np.testing.assert_allclose(tape.gradient(again, x), tape.gradient(plain, x), rtol=1e-6)
+    with keras.RematScope(mode="full"):
+        m = model()
+    np.testing.assert_allclose(losses(m), losses(model()), rtol=1e-5)
+
+
+def test_sparse_inputs():
+    dense = np.where(X > 0.7, X, 0)
+    sparse = tf.sparse.from_dense(dense)
+
+    def fresh():
+        keras.utils.set_random_seed(1)
+        x = layers.Input((6,), sparse=True)
+        m = keras.Model(x, layers.Dense(2)(layers.Dense(8, activation="relu")(x)))
+        m.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+        return m
+
+    m = fresh()
+    with tf.GradientTape(persistent=True) as tape:
+        ours, theirs = tf.reduce_sum(m(sparse) ** 2), tf.reduce_sum(m(tf.constant(dense)) ** 2)
+    for a, b in zip(tape.gradient(ours, m.trainable_variables), tape.gradient(theirs, m.trainable_variables)):
+        np.testing.assert_allclose(a, b, rtol=1e-5)
+    np.testing.assert_allclose(m.predict(sparse, verbose=0), m.predict(dense, verbose=0), rtol=1e-5)
+    how = {"batch_size": 25, "epochs": 2, "shuffle": False, "verbose": 0}
+    expected = fresh().fit(dense, Y, **how).history["loss"]
+    np.testing.assert_allclose(fresh().fit(sparse, Y, **how).history["loss"], expected, rtol=1e-5)
+    batches = tf.data.Dataset.from_tensor_slices((sparse, Y)).batch(25)  # each batch is a sparse tensor
+    assert isinstance(next(iter(batches))[0], tf.SparseTensor) and [e[0].shape[0] for e in batches.unbatch().batch(60)] == [60, 40]
+    np.testing.assert_allclose(fresh().fit(batches, epochs=2, verbose=0).history["loss"], expected, rtol=1e-5)

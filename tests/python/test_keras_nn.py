@@ -378,3 +378,23 @@ def test_filters():
     blurred = np.asarray(k.image.gaussian_blur(np.ones((7, 7, 1), "float32"), (3, 5), (1.0, 2.0)))
     np.testing.assert_allclose(blurred[2:5, 1:6], 1, rtol=1e-5)
     assert k.image.elastic_transform(ramp, seed=1).shape == ramp.shape
+
+
+def test_complex_tensors():
+    from keras import ops
+
+    z = ops.view_as_complex(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    expected = np.array([1 + 2j, 3 + 4j])
+    assert z.dtype.name == "complex64"
+    np.testing.assert_allclose(ops.convert_to_numpy(ops.view_as_real(z * z)), np.stack([(expected**2).real, (expected**2).imag], -1))
+    np.testing.assert_allclose(ops.convert_to_numpy(ops.exp(z)), np.exp(expected), rtol=1e-5)
+    np.testing.assert_allclose(ops.convert_to_numpy(ops.conj(z)), expected.conj())
+    np.testing.assert_allclose(ops.convert_to_numpy(ops.polar([1.0, 2.0], [2.0, 3.0])), [np.exp(2j), 2 * np.exp(3j)], rtol=1e-5)
+    assert ops.isreal(np.array([1 + 1j, 2])).numpy().tolist() == [False, True] and ops.imag(np.ones(2)).numpy().tolist() == [0, 0]
+    a = np.array([[1 + 2j, 2 + 3j], [3 + 4j, 4 + 5j]])
+    np.testing.assert_allclose(ops.convert_to_numpy(ops.matmul(a, a)), a @ a)
+    np.testing.assert_allclose(ops.convert_to_numpy(ops.sum(ops.concatenate([a, ops.ones((2, 1))], 1), 0)), [4 + 6j, 6 + 8j, 2], rtol=1e-6)
+    assert ops.zeros((2, 3), dtype="complex64").shape == (2, 3)
+    np.testing.assert_allclose(ops.convert_to_numpy(ops.eig(np.array([[0.0, 1.0], [-1.0, 0.0]]))[0]), [-1j, 1j], atol=1e-6)
+    with pytest.raises(NotImplementedError, match="sort"):
+        ops.sort(z)

@@ -11,10 +11,11 @@ OWN = sorted((Path(__file__).parent / "programs").glob("*.py"))
 SHARED = sorted((ROOT.parent / "shared" / "programs").glob("s0*.py"))
 
 
-def run(program, folder, *arguments):
+def run(program, folder, *arguments, **environment):
     return subprocess.run(
-        [sys.executable, "-m", "tandem", "run", str(program), *arguments], cwd=folder, capture_output=True, text=True, timeout=600, env=os.environ
-    )
+        [sys.executable, "-m", "tandem", "run", str(program), *arguments], cwd=folder, capture_output=True, text=True, timeout=600,
+        env={**os.environ, **environment},
+    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +34,19 @@ def test_own(program, folder):
 def test_shared(program, folder):
     done = run(program, folder)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+
+
+# All of them on emulated GPUs take minutes: tools/device_programs.py.
+@pytest.mark.parametrize("program", [p for p in SHARED if p.stem in ("s002_1_device_placement", "s004_1_list_devices")], ids=lambda p: p.stem)
+def test_on_two_emulated_gpus(program, folder):
+    done = run(program, folder, TANDEM_EMULATE_GPU="2x2GiB@12GB/s")
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    if "placement" in program.stem:
+        local = "/job:localhost/replica:0/task:0/device:"
+        assert f"product on {local}GPU:0 - result on {local}CPU:0" in done.stdout
+    else:
+        assert "2 Physical GPUs, 2 Logical GPUs" in done.stdout
+        assert "refused as it should be: Physical devices cannot be modified after being initialized" in done.stdout
 
 
 def test_arguments_are_given_on(tmp_path):

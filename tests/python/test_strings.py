@@ -183,3 +183,36 @@ def test_mutable_tables():
     assert dense.lookup(convert([5, 6], "int64")).numpy().tolist() == [50, -1]
     with pytest.raises(errors.InvalidArgumentError, match="empty_key"):
         dense.insert([0], [1])
+
+
+def test_patterns_are_of_characters():
+    """As TensorFlow's expressions, not as Python's: a dot is a character, a dollar the end of all text."""
+    replace = strings.regex_replace
+    assert words(replace(["é€x", "a\nb"], ".", "_")) == [b"___", b"_\n_"]
+    assert words(replace("a\n", "a$", "x")) == b"a\n" and words(replace("b1b22", r"b(\d+)", r"<\1>")) == b"<1><22>"
+    assert words(replace("aBc, Ünd 3.", r"[\p{Lu}[:digit:]]", "")) == b"ac, nd ." and words(replace("aÜ", r"\PL|\p{^Ll}", "-")) == b"a-"
+    assert words(strings.regex_full_match(["ab", "abc", "b"], "a|ab|b")) == [True, False, True]
+    with pytest.raises(errors.InvalidArgumentError, match="missing closing"):
+        replace("a", "(", "")
+    with pytest.raises(errors.InvalidArgumentError, match="names group 2"):
+        replace("a", "(a)", r"\2")
+
+
+def test_pieces_of_rows():
+    got = strings.ngrams([["a", "b", "c"], ["d", "e", "f"]], 2)
+    assert words(got) == [[b"a b", b"b c"], [b"d e", b"e f"]]
+    from tandem import ragged
+
+    rows = ragged.constant([[["a", "b", "c"], ["d"]], [[]]], dtype="string")
+    got = strings.ngrams(rows, [1, 2], pad_values=("L", "R"), padding_width=1)
+    assert got.to_list() == [[[b"a", b"b", b"c", b"L a", b"a b", b"b c", b"c R"], [b"d", b"L d", b"d R"]], [[b"L R"]]]
+    assert strings.ngrams(ragged.constant([["a", "b"], ["c"]]), 3, preserve_short_sequences=True).to_list() == [[b"a b"], [b"c"]]
+    assert words(strings.reduce_join([["a", "b"], ["c", "d"]], axis=[0, 1], separator=" ")) == b"a c b d"
+    assert words(strings.reduce_join([["a", "b"], ["c", "d"]], axis=0, keepdims=True)) == [[b"ac", b"bd"]]
+    codes, starts = strings.unicode_decode_with_offsets(["aé€b", "", "x"], "UTF-8")
+    assert codes.to_list() == [[97, 233, 8364, 98], [], [120]] and starts.to_list() == [[0, 1, 3, 6], [], [0]]
+    assert words(strings.as_string(np.array([1 + 2j, 3.5 - 1j]), precision=2)) == [b"(1.00,2.00)", b"(3.50,-1.00)"]
+    assert words(strings.format("{} {}", (convert([0.1, 2.5]), np.float64(1) / 3))) == b"[0.1 2.5] 0.33333333333333331"
+    assert words(strings.to_number(["1e400", "-1e400", "1e-400"], "float64")) == [np.inf, -np.inf, 0]
+    with pytest.raises(errors.InvalidArgumentError, match="num_segments"):
+        strings.unsorted_segment_join(["a", "b"], [0, 3], 2)

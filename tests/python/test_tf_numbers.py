@@ -167,3 +167,89 @@ def test_a_checkpoint_of_keras_that_tensorflow_wrote(tmp_path):
     other = keras.Sequential([keras.Input((2,)), keras.layers.Dense(3), keras.layers.Dense(1)])
     with pytest.raises(AssertionError, match="not assigned a value"):
         tf.train.Checkpoint(model=other, more=keras.layers.Dense(1), v=tf.Variable(1.0)).read(stored).assert_existing_objects_matched()
+
+
+# --- complex matrices, hashes, gradients: TensorFlow's numbers, or what the factors must give ------------------------------------------
+
+
+def test_complex_matrices():
+    random = np.random.default_rng(0)
+    draw = lambda *shape: (random.normal(size=shape) + 1j * random.normal(size=shape)).astype(np.complex64)  # noqa: E731
+    a, b = draw(2, 3, 3), draw(2, 3, 2)
+    h = a @ a.conj().swapaxes(-1, -2) + np.eye(3)
+    near = lambda x, y: np.testing.assert_allclose(np.asarray(x), y, atol=2e-4)  # noqa: E731
+    linalg = tf.linalg
+    c = linalg.cholesky(h)
+    near(c @ linalg.adjoint(c), h)
+    near(linalg.cholesky_solve(c, b.astype(np.complex128)), np.linalg.solve(h, b))
+    near(linalg.solve(a, b, adjoint=True), np.linalg.solve(a.conj().swapaxes(-1, -2), b))
+    near(linalg.triangular_solve(a, b, lower=False), np.linalg.solve(np.triu(a), b))
+    packed, order = linalg.lu(a)
+    near(linalg.lu_reconstruct(packed, order), a)
+    near(linalg.lu_solve(packed, order, b), np.linalg.solve(a, b))
+    s, u, v = linalg.svd(a)
+    assert s.dtype is tf.float32
+    near(u @ linalg.diag(tf.cast(s, tf.complex64)) @ linalg.adjoint(v), a)
+    q, r = linalg.qr(a)
+    near(q @ r, a)
+    e, v = linalg.eigh(h)
+    near(v @ linalg.diag(e) @ linalg.adjoint(v), h)
+    near(linalg.expm(linalg.logm(h)), h)
+    near(linalg.sqrtm(a) @ linalg.sqrtm(a), a)
+    near(linalg.lstsq(a, b), np.linalg.solve(a, b))
+    near(tf.exp(linalg.slogdet(a).log_abs_determinant) * linalg.slogdet(a).sign, np.linalg.det(a))
+    near(tf.math.cumprod(a[0, 0], reverse=True), np.cumprod(a[0, 0, ::-1])[::-1])
+    assert linalg.norm(a).dtype is tf.complex64 and linalg.norm(a, 1).dtype is tf.float32
+    with tf.GradientTape() as tape:
+        x = tf.constant([1 + 2j, 3 - 1j], tf.complex64)
+        tape.watch(x)
+        y = tf.reduce_prod(x)
+    near(tape.gradient(y, x), [3 + 1j, 1 - 2j])
+
+
+def test_hashes_of_crossings():
+    a, b = tf.sparse.from_dense([["a"], ["b"]]), tf.sparse.from_dense([["c"], ["d"]])
+    assert tf.sparse.cross_hashed([a, b], num_buckets=1000).values.numpy().tolist() == [566, 454]
+    numbers = [tf.constant([[1], [2]], tf.int64), tf.constant([[3], [4]], tf.int64)]
+    assert tf.sparse.cross_hashed(numbers, num_buckets=1000).values.numpy().tolist() == [651, 547]
+    rows = [tf.ragged.constant([["a"], ["b", "c"]]), tf.ragged.constant([["d"], ["e"]])]
+    assert tf.ragged.cross_hashed(rows, num_buckets=100).to_list() == [[82], [61, 41]]
+    assert tf.fingerprint([[1, 2], [3, 4]]).numpy().tolist() == [[76, 18, 253, 133, 168, 204, 240, 10], [254, 162, 60, 240, 103, 244, 53, 255]]
+    assert tf.fingerprint(["a", "b"]).numpy().tolist() == [[227, 117, 223, 182, 101, 66, 69, 179], [22, 241, 200, 94, 33, 96, 178, 163]]
+
+
+def gradients(function, *xs):
+    xs = [tf.constant(x) for x in xs]
+    with tf.GradientTape() as tape:
+        tape.watch(xs)
+        y = function(*xs)
+    return [g.numpy().tolist() for g in tape.gradient(y, xs)]
+
+
+def test_gradients_of_rounding_and_of_products():
+    x = [[1.0, -7.0, 3.0], [0.2, 5.0, -4.0]]
+    quantize = tf.quantization
+    assert gradients(lambda x: quantize.quantize_and_dequantize(x, -5.0, 4.0), x) == [[[1, 1, 1], [1, 1, 1]]]
+    assert gradients(lambda x: quantize.quantize_and_dequantize_v2(x, -5.0, 4.0, range_given=True), x) == [[[1, 0, 1], [1, 0, 1]]]
+    found = gradients(quantize.fake_quant_with_min_max_vars_per_channel, x, [-1.0, -2.0, -0.5], [1.0, 3.0, 6.0])
+    assert found == [[[1, 0, 1], [1, 0, 0]], [0, 1, 1], [0, 1, 0]]
+    groups = lambda x: tf.math.unsorted_segment_prod(x, [0, 0, 1, 1, 2, 2], 3)  # noqa: E731
+    assert gradients(groups, [2.0, 3.0, 0.0, 4.0, 0.0, 0.0]) == [[3, 2, 4, 0, 0, 0]]
+    loss = lambda z: tf.nn.softmax_cross_entropy_with_logits([[1.0, 1.0, 0.0]], z)  # noqa: E731 (labels that sum to 2)
+    np.testing.assert_allclose(gradients(loss, [[1.0, 2.0, 0.0]])[0], [[-0.75527155, -0.33475906, 0.09003057]], rtol=1e-5)
+
+
+def test_edges():
+    empty = tf.zeros([0, 3])
+    assert [tf.reshape(empty, s).shape.as_list() for s in ([0, -1], [-1, 0], [2, 0, -1])] == [[0, 3], [3, 0], [2, 0, 1]]
+    assert tf.constant(True, tf.int32).numpy() == 1 and tf.fill([2], [1.0]).numpy().tolist() == [1, 1]
+    x = tf.constant([0.0, np.inf])
+    assert tf.math.special.bessel_k0(x).numpy().tolist() == [np.inf, 0] and tf.math.special.fresnel_sin(x).numpy().tolist() == [0, 0.5]
+    assert tf.math.erfcinv([0.0, 2.0]).numpy().tolist() == [np.inf, -np.inf] and np.isnan(tf.math.igamma(-1.0, 1.0).numpy())
+    assert tf.math.cumulative_logsumexp([-np.inf, 1.0]).numpy().tolist() == [-np.inf, 1]
+    assert tf.signal.vorbis_window(0).shape == [0] and tf.signal.fft3d(tf.zeros([0, 2, 4], tf.complex64)).shape == [0, 2, 4]
+    pooled = tf.nn.pool(tf.reshape(tf.range(16.0), [1, 4, 4, 1]), [2, 2], "MAX", dilations=[2, 2])
+    assert pooled[0, :, :, 0].numpy().tolist() == [[10, 11], [14, 15]]
+    image = tf.reshape(tf.range(16.0), [1, 4, 4, 1])
+    assert tf.image.resize(image, [4, 4], "mitchellcubic").numpy()[0, 0, 0, 0] != 0  # it smooths at the image's own size, too
+    assert tf.image.resize(tf.cast(image, tf.float64), [4, 4]).dtype is tf.float32

@@ -246,6 +246,31 @@ TEST_P(Row, GradientAgreesWithFiniteDifferences) {
     });
 }
 
+// The gradient of the first sample that has one, computed elsewhere. The name has it run with the test of the samples.
+TEST_P(Row, GradientsOnDevicesWithMemoryOfTheirOwnAgree) {
+  if (op().has(ir::kNotDifferentiable)) GTEST_SKIP() << "has no gradient";
+  bool is_done = false;
+  for_each_sample(op(), [&](const ir::Sample& s, std::vector<DType> types, const std::vector<Literal>&, const std::string& what) {
+    if (is_done || !may_be_differentiated(s, types) || !in_double(types)) return;
+    const std::vector<Literal> in = ir::sample_values(op(), s, types);
+    Differentiated d;
+    if (!GradientTest(op(), s, in).build(1, d)) return;
+    is_done = true;
+    const auto run_on = [&](const std::string& name) { return run_graph(*engine_on(name).compile(d.gradient), engine_on(name), in); };
+    const auto expected = run_on("ref");
+    const double slack = std::max(1e-9, op().tolerance.rel);
+    for (const std::string& name : device::names()) {
+      if (name != "cpu" && name != "late" && !name.starts_with("gpu:0") && !name.starts_with("opencl:")) continue;
+      const auto got = run_on(name);
+      ASSERT_EQ(got.size(), expected.size());
+      for (size_t k = 0; k < got.size(); ++k)
+        for (size_t i = 0; i < count(got[k]); ++i)
+          ASSERT_TRUE(near(at(got[k], i), at(expected[k], i), {slack, slack}))
+              << name << ": " << what << ": gradient " << k << ", element " << i;
+    }
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(Table, Row, ::testing::ValuesIn(row_names()), [](const auto& i) { return i.param; });
 
 }  // namespace

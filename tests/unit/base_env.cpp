@@ -57,6 +57,27 @@ TEST(Env, TableIsCompleteAndDocumented) {
   EXPECT_TRUE(names.contains("TANDEM_THREADS"));
 }
 
+TEST(Env, SizesAreNumbersWithUnits) {
+  const char* name = "TANDEM_GPU_MEMORY";
+  {
+    const Scoped none(name, nullptr);
+    EXPECT_EQ(get_bytes(name), 0u);
+  }
+  const std::pair<const char*, size_t> good[] = {
+      {"512MiB", size_t{512} << 20}, {"1.5GiB", size_t{3} << 29}, {"2GB", 2000000000}, {"64KiB", 65536}, {"100B", 100}};
+  for (const auto& [text, bytes] : good) {
+    const Scoped set(name, text);
+    EXPECT_EQ(get_bytes(name), bytes) << text;
+  }
+  for (const char* text : {"512", "MiB", "-1GiB", "0MiB", "1 GiB", "1GiBx", "nanMiB", "1e9GiB"}) {
+    const Scoped set(name, text);
+    EXPECT_EQ(error_text([] { get_bytes("TANDEM_GPU_MEMORY"); }),
+              std::string("TANDEM_GPU_MEMORY: \"") + text +
+                  "\" is not a size\n  hint: a number with KiB, MiB, GiB (or KB, MB, GB) behind it, such as 512MiB or 1.5GiB")
+        << text;
+  }
+}
+
 TEST(Env, DocumentIsTheTable) {
   std::ifstream file(test::source_file("docs/env.md"));
   ASSERT_TRUE(file) << "docs/env.md is missing";

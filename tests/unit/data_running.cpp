@@ -12,6 +12,7 @@
 
 #include "data/random.hpp"
 #include "data_support.hpp"
+#include "device/account.hpp"
 
 namespace tandem::data {
 namespace {
@@ -93,6 +94,24 @@ TEST(DataRunning, BuffersThatWereAskedForDoNotExceedTheBudget) {
             "in use)\n  hint: a smaller buffer, or options({.ram_budget_bytes = ...})");
   EXPECT_NE(error_of([&] { all_of(big.cache().options({.ram_budget_bytes = 4 * kMiB})); }).find("cache: element 4: the cache holds"),
             std::string::npos);
+}
+
+TEST(DataRunning, PipelinesAndTheRestShareTheHostsLimit) {
+  device::Account& host = device::host_account();
+  host.set_limit(host.in_use() + 6 * kMiB);
+  host.take(2 * kMiB);  // somebody else's
+  host.reset_peak();
+  Iterator it = Dataset::range(30).map_callback(mebibyte).prefetch(20).options({.ram_budget_bytes = 100 * kMiB}).iterate();
+  Element e;
+  for (int i = 0; it.next(e); ++i)
+    if (i % 8 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(host.peak(), host.limit());
+  EXPECT_EQ(it.memory_use().peak_bytes, 4 * kMiB);
+  const std::string error = error_of([&] { all_of(Dataset::range(100).map_callback(mebibyte).shuffle(50)); });
+  EXPECT_EQ(error.find("shuffle: element 0: the buffer of shuffle holds 4194304 bytes and 1048576 more do not fit into the host's memory limit of "), 0u)
+      << error;
+  host.give_back(2 * kMiB);
+  host.set_limit(0);
 }
 
 TEST(DataRunning, QueuesLeaveABufferItsPlace) {

@@ -152,5 +152,28 @@ TEST(DataStrings, ExamplesThatAreDamaged) {
   EXPECT_THROW(parse_examples(Strings{whole}, {{"a", DType::F32}}), UserError);
 }
 
+TEST(DataStrings, PatternsAndPiecesOfRows) {
+  namespace so = string_ops;
+  EXPECT_EQ(text(so::regex_replace(row({"a1b22", "\u00e9"}), "[0-9]+|\\w", "<\\0>", true)), (Strings{"<a><1><b><22>", "\u00e9"}));
+  EXPECT_EQ(so::regex_full_match(row({"ab", "abc"}), "a|ab").to_vector<bool>(), (std::vector<bool>{true, false}));
+  EXPECT_EQ(text(so::join_rows(from_strings({"a", "b", "c", "d"}, {2, 2}), "-")), (Strings{"a-b", "c-d"}));
+  EXPECT_EQ(so::join_rows(from_strings({}, {3, 0}), "-").shape(), (Shape{3}));
+
+  const Tensor words = row({"a", "b", "c", "d"}), counts = Tensor::from(std::vector<int64_t>{3, 0, 1});
+  so::Parts made = so::ngrams(words, counts, {.widths = {1, 2}, .separator = " ", .left = "L", .right = "R", .padding = 1});
+  EXPECT_EQ(text(made.values), (Strings{"a", "b", "c", "L a", "a b", "b c", "c R", "L R", "d", "L d", "d R"}));
+  EXPECT_EQ(made.counts.to_vector<int64_t>(), (std::vector<int64_t>{7, 1, 3}));
+  made = so::ngrams(words, counts, {.widths = {2}, .separator = " ", .left = "", .right = "", .keeps_short = true});
+  EXPECT_EQ(text(made.values), (Strings{"a b", "b c", "d"}));
+  EXPECT_THROW(so::ngrams(words, Tensor::from(std::vector<int64_t>{5}), {.widths = {2}}), UserError);
+
+  EXPECT_TRUE(so::is_utf8(row({"a\u20ac", ""})));
+  EXPECT_FALSE(so::is_utf8(row({"a", "\xc3"})));
+  const so::Parts codes = so::code_points(row({"a\u20ac", "\u00e9"}));
+  EXPECT_EQ(codes.values.to_vector<int32_t>(), (std::vector<int32_t>{97, 0x20ac, 0xe9}));
+  EXPECT_EQ(codes.counts.to_vector<int64_t>(), (std::vector<int64_t>{2, 1}));
+  EXPECT_THROW(so::code_points(row({"\xff"})), UserError);
+}
+
 }  // namespace
 }  // namespace tandem::data

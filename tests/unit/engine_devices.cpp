@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "engine/engine.hpp"
-#include "engine/rates.hpp"
 #include "error_of.hpp"
 #include "late/late_device.hpp"
 #include "ops/table.hpp"
@@ -30,9 +29,9 @@ class SeveralDevices : public ::testing::Test {
   static Machine& by_cost() {
     static Machine& m = *[] {
       auto* made = new Machine(kAny);
-      set_rates(device::get("cpu"), {.flops_per_second = 1e9, .bytes_per_second = 1e9, .launch_seconds = 1e-6});
+      device::get("cpu").set_rates({.flops_per_second = 1e9, .bytes_per_second = 1e9, .launch_seconds = 1e-6});
       for (device::Device* d : {&made->first, &made->second})
-        set_rates(*d, {.flops_per_second = 1e11, .bytes_per_second = 1e11, .link_bytes_per_second = 1e9, .launch_seconds = 1e-5});
+        d->set_rates({.flops_per_second = 1e11, .bytes_per_second = 1e11, .link_bytes_per_second = 1e9, .launch_seconds = 1e-5});
       return made;
     }();
     return m;

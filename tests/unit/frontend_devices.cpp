@@ -3,7 +3,6 @@
 
 #include <set>
 
-#include "engine/rates.hpp"
 #include "frontend/memory.hpp"
 #include "frontend_support.hpp"
 #include "late/late_device.hpp"
@@ -17,10 +16,10 @@ class DeviceScopes : public ::testing::Test {
   DeviceScopes() : preferred_(frontend::active_engine().devices().preferred) {
     static const bool once = [] {
       engine::Engine& e = frontend::active_engine();
-      engine::set_rates(frontend::host_device(), {.flops_per_second = 1e9, .bytes_per_second = 1e9, .launch_seconds = 1e-6});
+      frontend::host_device().set_rates({.flops_per_second = 1e9, .bytes_per_second = 1e9, .launch_seconds = 1e-6});
       for (const char* name : {"late:1", "late:2"}) {
         late::LateDevice& d = *late::make_device({.longest_delay_us = 20, .name = name}).release();
-        engine::set_rates(d, {.flops_per_second = 1e11, .bytes_per_second = 1e11, .link_bytes_per_second = 1e10, .launch_seconds = 1e-5});
+        d.set_rates({.flops_per_second = 1e11, .bytes_per_second = 1e11, .link_bytes_per_second = 1e10, .launch_seconds = 1e-5});
         e.add({&d});
       }
       return true;

@@ -180,7 +180,7 @@ Attrs with_symbol(const Attrs& attrs, int64_t size) {
 std::vector<Array> evaluated_with(const OpDef& op, const Case& c, const std::vector<TensorType>& types, const Attrs& attrs,
                                   const Bindings& bindings) {
   const std::vector<TensorType> out = infer(op, types, attrs);
-  if (!op.decompose) return test::detail::run_loops(loops_of(op, types, attrs, out), c.in, bindings);
+  if (!op.decompose) return test::run_loops(loops_of(op, types, attrs, out), c.in, bindings);
   Builder builder(ops::table());
   const std::vector<Expr> in = exprs(builder, inputs_of(builder, types));
   const Graph g = builder.finish(values(op.decompose(builder, OpCall{op, types, attrs}, in)));

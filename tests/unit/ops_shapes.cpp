@@ -326,7 +326,7 @@ Graph expanded(Graph g) {
   return g;
 }
 
-Attrs with_size(const Attrs& attrs, int64_t size) { return test::detail::bound_attrs(attrs, {{"b", size}}); }
+Attrs with_size(const Attrs& attrs, int64_t size) { return test::bound_attrs(attrs, {{"b", size}}); }
 
 TEST(OpsShapes, SymbolsAndNumbersComputeTheSame) {
   const SymbolCase cases[] = {

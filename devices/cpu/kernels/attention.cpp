@@ -8,7 +8,7 @@
 namespace tandem::cpu {
 namespace {
 
-constexpr int64_t kCollidingStep = 256;  // floats: rows at a multiple of it share few sets of the first cache
+constexpr int64_t kCollidingStep = 256;  // floats: rows at a multiple of it share few sets of the L1 cache
 constexpr int64_t kPackFromUses = 16;    // of rows that collide
 
 // Few targets fill few lanes of a panel, and their scores are smaller than the keys: products with a few vectors are faster then. Where the
@@ -87,14 +87,14 @@ const float* RowReader::read(const float* from, int64_t b, int64_t first, int64_
   return scratch;
 }
 
-void AttentionTiles::cover(Rows way, int64_t rows, int64_t columns, const Tile& t) const {
-  if (way == Rows::Apart)
-    apart_.cover(t, rows, columns, t.a_step, 1, kPanelVectors);
+void AttentionTiles::cover(Stored stored, int64_t rows, int64_t columns, const Tile& t) const {
+  if (stored == Stored::ByRows)
+    by_rows_.cover(t, rows, columns, t.a_step, 1, kPanelVectors);
   else
-    together_.cover(t, rows, columns, 1, 1, kPanelVectors);
+    by_columns_.cover(t, rows, columns, 1, 1, kPanelVectors);
 }
 
-void AttentionTiles::turn(const float* rows, int64_t step, int64_t count, int64_t depth, float* panel) const {
+void AttentionTiles::transpose(const float* rows, int64_t step, int64_t count, int64_t depth, float* panel) const {
   set().transpose(rows, step, count, depth, panel, width());
 }
 
@@ -126,7 +126,7 @@ ScorePanel SeenReader::panel(void* const* pointers, int64_t b, int64_t h, int64_
       p.shift = *from;
     } else {
       if (x.strides[3] == 1 && x.strides[2] != 0)
-        tiles.turn(from, x.strides[2], targets, sources, scratch);
+        tiles.transpose(from, x.strides[2], targets, sources, scratch);
       else
         turn_elements(from, x.strides[2], x.strides[3], targets, sources, scratch, width_, [](float v) { return v; });
       p.bias = scratch;

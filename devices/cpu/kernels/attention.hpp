@@ -1,7 +1,7 @@
 // What attention forward and backward share: sizes, where operands lie, and products of blocks covered by tiles.
 //
 // Scores are made transposed, a panel at a time: rows are sources, columns a few vectors of targets. So keys and values are read where they
-// lie, a softmax runs in the lanes, and only queries have to be turned round, once for all sources (as in Dao, "FlashAttention-2", 2023,
+// lie, a softmax runs in the lanes, and only queries have to be transposed, once for all sources (as in Dao, "FlashAttention-2", 2023,
 // the weights of all sources are never there at once).
 #pragma once
 #include <array>
@@ -61,18 +61,18 @@ class RowReader {
 class AttentionTiles {
  public:
   explicit AttentionTiles(bool wide)
-      : vectors(attention_set(wide)), apart_(tiles(wide), Rows::Apart), together_(tiles(wide), Rows::Together) {}
-  const TileSet& set() const { return apart_.set(); }
+      : vectors(attention_set(wide)), by_rows_(tiles(wide), Stored::ByRows), by_columns_(tiles(wide), Stored::ByColumns) {}
+  const TileSet& set() const { return by_rows_.set(); }
   int64_t width() const { return kPanelVectors * set().lanes; }  // columns of a panel
   // c[rows, columns] = a b, where t has a, b, the sum and c.
-  void cover(Rows way, int64_t rows, int64_t columns, const Tile& t) const;
+  void cover(Stored stored, int64_t rows, int64_t columns, const Tile& t) const;
   // `count` rows [count, depth] as the columns of a panel [depth, width()], which is filled up with zeros.
-  void turn(const float* rows, int64_t step, int64_t count, int64_t depth, float* panel) const;
+  void transpose(const float* rows, int64_t step, int64_t count, int64_t depth, float* panel) const;
 
   const AttentionSet& vectors;
 
  private:
-  TileTable apart_, together_;
+  TileTable by_rows_, by_columns_;
 };
 
 // The part of a panel's softmax that does not depend on products: bias and what is hidden.

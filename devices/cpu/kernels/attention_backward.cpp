@@ -38,8 +38,8 @@ class AttentionBackward final : public CpuProgram {
     gradient_at_ = places.add(gradients_.scratch_floats());
     key_at_ = places.add(keys_.scratch_floats());
     value_at_ = places.add(values_.scratch_floats());
-    turned_query_at_ = places.add(call_.depth * kBlockTargets);
-    turned_gradient_at_ = places.add(call_.value_depth * kBlockTargets);
+    transposed_query_at_ = places.add(call_.depth * kBlockTargets);
+    transposed_gradient_at_ = places.add(call_.value_depth * kBlockTargets);
     weights_at_ = places.add(kBlockSources * kScoreStep);
     by_scores_at_ = places.add(kBlockSources * kScoreStep);
     by_logits_at_ = places.add(has_bias_gradient_ ? kBlockSources * width_ : 0);
@@ -112,7 +112,7 @@ class AttentionBackward final : public CpuProgram {
         // If the first block of sources is passed by, so are the others.
         if (begin >= end || passes_by(t, begin)) clear_rows(t.by_query, t.count, call_.heads * call_.depth, call_.depth);
         for (int64_t source = begin; source < end; source += kBlockSources)
-          meet(args, t, source, std::min(kBlockSources, end - source), source > begin);
+          accumulate_tile(args, t, source, std::min(kBlockSources, end - source), source > begin);
         t.adds_to_keys = true;
       }
   }
@@ -127,9 +127,10 @@ class AttentionBackward final : public CpuProgram {
     t.gradient = gradients_.read(static_cast<const float*>(args.pointers[3]), b, first, count, h, scratch + gradient_at_);
     for (int64_t j = 0; j < count; j += width_) {
       const int64_t columns = std::min(width_, count - j);
-      tiles_.turn(t.query + j * queries_.step(), queries_.step(), columns, call_.depth, scratch + turned_query_at_ + j * call_.depth);
-      tiles_.turn(t.gradient + j * gradients_.step(), gradients_.step(), columns, call_.value_depth,
-                  scratch + turned_gradient_at_ + j * call_.value_depth);
+      tiles_.transpose(t.query + j * queries_.step(), queries_.step(), columns, call_.depth,
+                       scratch + transposed_query_at_ + j * call_.depth);
+      tiles_.transpose(t.gradient + j * gradients_.step(), gradients_.step(), columns, call_.value_depth,
+                       scratch + transposed_gradient_at_ + j * call_.value_depth);
     }
     const auto of_row = [&](size_t i, int64_t j) {
       const Strides& s = row_strides_[i];
@@ -149,7 +150,7 @@ class AttentionBackward final : public CpuProgram {
   // Whether sources from here on have a weight of exactly 0.
   bool passes_by(const Targets& t, int64_t source) const { return call_.is_causal && source >= t.first + t.count && t.all_see_something; }
 
-  void meet(const device::LaunchArgs& args, const Targets& t, int64_t source, int64_t sources, bool adds_to_queries) const {
+  void accumulate_tile(const device::LaunchArgs& args, const Targets& t, int64_t source, int64_t sources, bool adds_to_queries) const {
     if (passes_by(t, source)) {
       if (has_bias_gradient_) write_by_logits(args, t, 0, t.count, source, sources, nullptr);
       return;
@@ -163,17 +164,17 @@ class AttentionBackward final : public CpuProgram {
     for (int64_t j = 0; j < t.count; j += width_) {
       const int64_t columns = std::min(width_, t.count - j);
       float *weights = scratch + weights_at_ + j, *by_scores = scratch + by_scores_at_ + j;
-      tiles_.cover(Rows::Apart, sources, columns,
+      tiles_.cover(Stored::ByRows, sources, columns,
                    {.a = k,
-                    .b = scratch + turned_query_at_ + j * call_.depth,
+                    .b = scratch + transposed_query_at_ + j * call_.depth,
                     .a_step = keys_.step(),
                     .b_step = width_,
                     .length = call_.depth,
                     .c = weights,
                     .c_step = kScoreStep});
-      tiles_.cover(Rows::Apart, sources, columns,
+      tiles_.cover(Stored::ByRows, sources, columns,
                    {.a = v,
-                    .b = scratch + turned_gradient_at_ + j * call_.value_depth,
+                    .b = scratch + transposed_gradient_at_ + j * call_.value_depth,
                     .a_step = values_.step(),
                     .b_step = width_,
                     .length = call_.value_depth,
@@ -183,7 +184,7 @@ class AttentionBackward final : public CpuProgram {
                                        scratch + seen_at_);
       tiles_.vectors.weights(p, t.peak + j, t.factor + j, t.mean + j, by_scores, by_logits);
       if (by_logits) write_by_logits(args, t, j, columns, source, sources, by_logits);
-      tiles_.cover(Rows::Together, columns, call_.depth,
+      tiles_.cover(Stored::ByColumns, columns, call_.depth,
                    {.a = by_scores,
                     .b = k,
                     .a_step = kScoreStep,
@@ -202,7 +203,7 @@ class AttentionBackward final : public CpuProgram {
   // to[source, :] = (to[source, :] +) sum over targets of scores[source, target] * rows[target, :]
   void sum_over_targets(bool adds, const float* scores, const float* rows, int64_t step, int64_t targets, int64_t sources, float* to,
                         int64_t columns) const {
-    tiles_.cover(Rows::Apart, sources, columns,
+    tiles_.cover(Stored::ByRows, sources, columns,
                  {.a = scores,
                   .b = rows,
                   .a_step = kScoreStep,
@@ -232,8 +233,8 @@ class AttentionBackward final : public CpuProgram {
   int64_t width_;
   RowReader queries_, gradients_, keys_, values_;
   SeenReader seen_;
-  int64_t query_at_ = 0, gradient_at_ = 0, key_at_ = 0, value_at_ = 0, turned_query_at_ = 0, turned_gradient_at_ = 0, weights_at_ = 0,
-          by_scores_at_ = 0, by_logits_at_ = 0, seen_at_ = 0;  // floats
+  int64_t query_at_ = 0, gradient_at_ = 0, key_at_ = 0, value_at_ = 0, transposed_query_at_ = 0, transposed_gradient_at_ = 0,
+          weights_at_ = 0, by_scores_at_ = 0, by_logits_at_ = 0, seen_at_ = 0;  // floats
   int64_t range_ = 0, ranges_ = 1, query_floats_ = 0, heads_per_chunk_ = 1;
   WorkerScratch worker_;
 };

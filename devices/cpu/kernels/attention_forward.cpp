@@ -31,7 +31,7 @@ class AttentionForward final : public CpuProgram {
     query_at_ = places.add(queries_.scratch_floats());
     key_at_ = places.add(keys_.scratch_floats());
     value_at_ = places.add(values_.scratch_floats());
-    turned_at_ = places.add(call_.depth * block_);
+    transposed_at_ = places.add(call_.depth * block_);
     scores_at_ = places.add(kBlockSources * width_);
     sum_at_ = places.add(call_.value_depth * block_);
     seen_at_ = places.add(seen_.scratch_floats());
@@ -71,7 +71,7 @@ class AttentionForward final : public CpuProgram {
     for (int64_t j = 0; j < targets; j += width_) {
       const int64_t columns = std::min(width_, targets - j);
       const float* rows = queries_.read(query, at.b, at.target + j, columns, at.h, scratch + query_at_);
-      tiles_.turn(rows, queries_.step(), columns, call_.depth, scratch + turned_at_ + j * call_.depth);
+      tiles_.transpose(rows, queries_.step(), columns, call_.depth, scratch + transposed_at_ + j * call_.depth);
     }
     Sums sums;
     std::fill_n(sums.peak, kBlockTargets, -std::numeric_limits<float>::infinity());
@@ -85,20 +85,20 @@ class AttentionForward final : public CpuProgram {
       const float* k = keys_.read(key, at.b, source, sources, key_head, scratch + key_at_);
       const float* v = values_.read(value, at.b, source, sources, key_head, scratch + value_at_);
       for (int64_t j = 0; j < targets; j += width_)
-        meet(args, {at.b, at.h, at.target + j}, j, std::min(width_, targets - j), source, sources, k, v, sums);
+        accumulate_tile(args, {at.b, at.h, at.target + j}, j, std::min(width_, targets - j), source, sources, k, v, sums);
     }
     finish(args, at, targets, scratch + sum_at_, sums);
   }
 
   // A panel of targets, from column j of the block on, and a block of sources.
-  void meet(const device::LaunchArgs& args, const Place& at, int64_t j, int64_t targets, int64_t source, int64_t sources, const float* k,
-            const float* v, Sums& sums) const {
+  void accumulate_tile(const device::LaunchArgs& args, const Place& at, int64_t j, int64_t targets, int64_t source, int64_t sources,
+                       const float* k, const float* v, Sums& sums) const {
     auto* scratch = static_cast<float*>(scratch_.mine(args.scratch));
     float *scores = scratch + scores_at_, *sum = scratch + sum_at_ + j * call_.value_depth;
     float factor[kPanelVectors * 16];
-    tiles_.cover(Rows::Apart, sources, targets,
+    tiles_.cover(Stored::ByRows, sources, targets,
                  {.a = k,
-                  .b = scratch + turned_at_ + j * call_.depth,
+                  .b = scratch + transposed_at_ + j * call_.depth,
                   .a_step = keys_.step(),
                   .b_step = width_,
                   .length = call_.depth,
@@ -108,7 +108,7 @@ class AttentionForward final : public CpuProgram {
         seen_.panel(args.pointers.data(), at.b, at.h, at.target, targets, source, sources, tiles_, scores, width_, scratch + seen_at_);
     tiles_.vectors.softmax(p, sums.peak + j, sums.total + j, factor);
     if (source > 0) tiles_.vectors.scale_rows(sum, call_.value_depth, targets, call_.value_depth, factor, sum, call_.value_depth);
-    tiles_.cover(Rows::Together, targets, call_.value_depth,
+    tiles_.cover(Stored::ByColumns, targets, call_.value_depth,
                  {.a = scores,
                   .b = v,
                   .a_step = width_,
@@ -144,7 +144,7 @@ class AttentionForward final : public CpuProgram {
   int64_t width_, block_;  // targets of a panel and of a block
   RowReader queries_, keys_, values_;
   SeenReader seen_;
-  int64_t query_at_ = 0, key_at_ = 0, value_at_ = 0, turned_at_ = 0, scores_at_ = 0, sum_at_ = 0, seen_at_ = 0;  // floats
+  int64_t query_at_ = 0, key_at_ = 0, value_at_ = 0, transposed_at_ = 0, scores_at_ = 0, sum_at_ = 0, seen_at_ = 0;  // floats
   int64_t blocks_ = 0, blocks_per_chunk_ = 1;
   WorkerScratch scratch_;
 };

@@ -16,7 +16,7 @@ namespace tandem::cpu {
 namespace {
 
 constexpr double kChunkWork = 400e3;         // multiplications a chunk should have
-constexpr int64_t kBandFloats = 128 * 1024;  // of a band's input and output together: half a second-level cache
+constexpr int64_t kBandFloats = 128 * 1024;  // of a band's input and output together: half a L2 cache
 constexpr int64_t kWantedChunks = 16;
 constexpr int64_t kNarrow = 6;           // pixels: less are too few for the rows of a tile
 constexpr size_t kMostSegments = 16384;  // of all phases; large kernels would have too many at the edges
@@ -65,7 +65,7 @@ class ConvForward final : public CpuProgram {
         bands_(cut(conv, phases_)),
         pack_(kernel.in[0].dtype, tools.target, conv.channels % 2 == 0 ? Pairs::Allowed : Pairs::Never),
         units_(pack_.units(conv.channels)),
-        tiles_(pack_.tiles(), Rows::Apart),
+        tiles_(pack_.tiles(), Stored::ByRows),
         x_(image_steps(kernel.in[0])),
         w_(kernel_steps(kernel.in[1])),
         image_(conv, x_, phases_, bands_.rows, pack_),

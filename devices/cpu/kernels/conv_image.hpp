@@ -41,7 +41,7 @@ class ConvImage {
   int64_t pixel_step_, row_step_, copied_plane_step_ = 0, copy_floats_ = 0;
 };
 
-// Output rows that go together, so that what they read and write stays in the second-level cache.
+// Output rows that go together, so that what they read and write stays in the L2 cache.
 int64_t rows_in_cache(const Conv& conv, const Phases& phases, int64_t floats);
 
 }  // namespace tandem::cpu

@@ -82,7 +82,7 @@ class ConvWeights final : public CpuProgram {
         read_(phases_read(conv, phases_)),
         units_(units_of(conv, read_)),
         pack_(kernel.in[0].dtype, tools.target, Pairs::Never),
-        tiles_(pack_.tiles(), Rows::Together),
+        tiles_(pack_.tiles(), Stored::ByColumns),
         cut_(cut(conv, units_, tiles_.set().lanes)),
         x_(image_steps(kernel.in[0])),
         g_own_(image_steps(kernel.in[1])),

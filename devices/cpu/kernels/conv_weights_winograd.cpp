@@ -12,7 +12,7 @@
 namespace tandem::cpu {
 namespace {
 
-constexpr int64_t kBlockFloats = 96 * 1024;     // of a block's windows: with the sums they stay in the second-level cache
+constexpr int64_t kBlockFloats = 96 * 1024;     // of a block's windows: with the sums they stay in the L2 cache
 constexpr int64_t kCut = 64;                    // channels and filters that are summed at a time
 constexpr int64_t kPartialFloats = 320 * 1024;  // of all partial sums together: 8 of 64 channels and filters
 constexpr int64_t kWantedChunks = 16;
@@ -23,7 +23,7 @@ class ConvWeightsWinograd final : public CpuProgram {
       : conv_(conv),
         grid_(conv),
         set_(winograd(tools.target.wide)),
-        tiles_(cpu::tiles(tools.target.wide), Rows::Together),
+        tiles_(cpu::tiles(tools.target.wide), Stored::ByColumns),
         x_(grid_, image_steps(kernel.in[0])),
         g_(grid_, image_steps(kernel.in[1])),
         zeros_(static_cast<size_t>(std::max(conv.channels, conv.filters))),

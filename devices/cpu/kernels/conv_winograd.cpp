@@ -12,7 +12,7 @@
 namespace tandem::cpu {
 namespace {
 
-constexpr int64_t kBlockFloats = 128 * 1024;  // of a block's windows and results together: half a second-level cache
+constexpr int64_t kBlockFloats = 128 * 1024;  // of a block's windows and results together: half a L2 cache
 constexpr int64_t kPanel = 64;                // filters that a block's results have at a time
 constexpr int64_t kWantedChunks = 16;
 constexpr int64_t kKernelChunk = 16 * 1024;  // weights that are transformed in a chunk
@@ -23,7 +23,7 @@ class ConvWinograd final : public CpuProgram {
       : conv_(conv),
         grid_(conv),
         set_(winograd(tools.target.wide)),
-        tiles_(cpu::tiles(tools.target.wide), Rows::Apart),
+        tiles_(cpu::tiles(tools.target.wide), Stored::ByRows),
         w_(kernel_steps(kernel.in[1])),
         inputs_(grid_, image_steps(kernel.in[0])),
         outputs_(grid_, image_steps(kernel.end ? kernel.end->product : kernel.out[0])),

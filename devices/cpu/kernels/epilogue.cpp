@@ -31,15 +31,16 @@ Epilogue::Epilogue(const codegen::Kernel& kernel, int64_t row_step, Toolbox& too
   stage_ = compile_stage(codegen::canonical(kernel.end->loops, {}, in, out, static_cast<int>(rank) - (thin ? 2 : 1)), tools);
 }
 
-void Epilogue::ask(const device::LaunchArgs& args, int64_t row, int64_t rows, int64_t column, int64_t columns, LinesAhead& lines) const {
+void Epilogue::add_to(const device::LaunchArgs& args, int64_t row, int64_t rows, int64_t column, int64_t columns,
+                      Prefetch& prefetch) const {
   for (const Stream& s : streams_) {
     const bool in_place = s.pointer >= inputs_ && std::ranges::any_of(streams_, [&](const Stream& other) {
                             return other.pointer < inputs_ && args.pointers[other.pointer] == args.pointers[s.pointer];
                           });
-    if (in_place || lines.full()) continue;  // fetched as an input
+    if (in_place || prefetch.full()) continue;  // fetched as an input
     const auto bytes = static_cast<int64_t>(s.element_bytes), step = columns_ * bytes;
     const char* at = static_cast<const char*>(args.pointers[s.pointer]) + row * step + column * bytes;
-    lines.add({.row = at, .row_step = step, .row_bytes = columns * bytes, .rows = rows});
+    prefetch.add({.row = at, .row_step = step, .row_bytes = columns * bytes, .rows = rows});
   }
 }
 

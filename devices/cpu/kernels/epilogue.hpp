@@ -1,7 +1,7 @@
 // The elementwise end of a product, run on each finished block while it is still in the cache.
 #pragma once
 #include "generated.hpp"
-#include "lines_ahead.hpp"
+#include "prefetch.hpp"
 
 namespace tandem::cpu {
 
@@ -15,8 +15,8 @@ class Epilogue {
   // Rows are all axes of the result but the last, counted through; columns are the last one. `block` points at element (row0, column0)
   // of the product. Writes the kernel's outputs; any thread may call it for its own block.
   void run(const device::LaunchArgs& args, const void* block, int64_t row0, int64_t row1, int64_t column0, int64_t column1) const;
-  // What run() will read and write elementwise there and no cache has, to be asked for while the product is still computed.
-  void ask(const device::LaunchArgs& args, int64_t row, int64_t rows, int64_t column, int64_t columns, LinesAhead& lines) const;
+  // What run() will read and write elementwise there and no cache has, to be prefetched while the product is still computed.
+  void add_to(const device::LaunchArgs& args, int64_t row, int64_t rows, int64_t column, int64_t columns, Prefetch& prefetch) const;
 
  private:
   Stage stage_;

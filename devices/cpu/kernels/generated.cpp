@@ -70,8 +70,8 @@ void run_strips(const Stage& s, void* const* pointers, ThreadPool& pool) {
 
 Stage compile_stage(const codegen::LoopKernel& loops, Toolbox& tools) {
   const Schedule s = schedule(loops, tools.target.lanes);
-  std::string key = cat(TANDEM_EMITTER_KEY, " ", tools.target.cpu, " ", tools.target.features, " ", tools.target.lanes, " mode",
-                        static_cast<int>(s.mode), " x", s.unroll);
+  std::string key =
+      cat(TANDEM_EMITTER_KEY, " ", tools.target.cpu, " ", tools.target.lanes, " mode", static_cast<int>(s.mode), " x", s.unroll);
   if (s.window)
     for (const int64_t extent : loops.reduce_extents) key += cat(" w", extent);
   if (s.keeps) key += " keeps";

@@ -6,7 +6,7 @@
 
 namespace tandem::cpu {
 namespace {
-constexpr int64_t kPiece = 64;  // columns and units that are turned at a time: two pieces stay in the first-level cache
+constexpr int64_t kPiece = 64;  // columns and units that are transposed at a time: two pieces stay in the L1 cache
 }
 
 bool tiles_sum(DType operands, DType result, std::string& refusal) {
@@ -51,15 +51,15 @@ void HalfPack::block(const void* from, int64_t step, int64_t column_step, int64_
     }
     return;
   }
-  alignas(64) float lines[kPiece * kPiece], turned[kPiece * kPiece];
+  alignas(64) float lines[kPiece * kPiece], transposed[kPiece * kPiece];
   for (int64_t k = 0; k < length; k += kPiece * elements_) {
     const int64_t count = std::min(kPiece * elements_, length - k);
     for (int64_t j = 0; j < columns; j += kPiece) {
       const int64_t width = std::min(kPiece, columns - j);
       for (int64_t i = 0; i < width; ++i) along(x + k * step + (j + i) * column_step, step, count, lines + i * kPiece);
-      set_.transpose(lines, kPiece, width, units(count), turned, kPiece);
+      set_.transpose(lines, kPiece, width, units(count), transposed, kPiece);
       for (int64_t u = 0; u < units(count); ++u)
-        std::memcpy(to + (units(k) + u) * to_step + j, turned + u * kPiece, static_cast<size_t>(width) * sizeof(float));
+        std::memcpy(to + (units(k) + u) * to_step + j, transposed + u * kPiece, static_cast<size_t>(width) * sizeof(float));
     }
   }
 }

@@ -48,7 +48,7 @@ bool keeps_recurrent(const ir::OpCall& call) {
 Recurrent::Recurrent(const codegen::Kernel& kernel, const Toolbox& tools, const Sizes& sizes, size_t kernel_operand, Direction direction)
     : sizes_(sizes),
       functions_(gates(tools.target.wide)),
-      tiles_(tiles(tools.target.wide), Rows::Apart),
+      tiles_(tiles(tools.target.wide), Stored::ByRows),
       set_(tiles_.set()),
       direction_(direction),
       kernel_operand_(kernel_operand),

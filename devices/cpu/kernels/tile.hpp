@@ -7,7 +7,7 @@
 #pragma once
 #include <cstdint>
 
-#include "lines_ahead.hpp"
+#include "prefetch.hpp"
 
 namespace tandem::cpu {
 
@@ -19,8 +19,8 @@ inline constexpr Segment kWholeSegment{0, 0};
 
 struct Tile {
   const float *a, *b;
-  int64_t a_step;                            // between the rows of a when k lies at steps of 1, else between its ks (see Rows)
-  int64_t b_step;                            // between the ks of b
+  int64_t a_step;                            // between the rows of a when k lies at steps of 1, else between its k-steps (see Stored)
+  int64_t b_step;                            // between the k-steps of b
   const Segment* segments = &kWholeSegment;  // a sum is one unless it says otherwise
   int64_t segment_count = 1, length;         // k runs over [0, length) in each segment
   float* c;
@@ -29,11 +29,11 @@ struct Tile {
   bool accumulate;  // go on from what c holds
   // So many tiles one after the other, each so much further on: for short sums, a call costs as much as a part of them.
   int64_t count = 1, a_next = 0, b_next = 0, c_next = 0;
-  LinesAhead* ahead = nullptr;  // asked for in the course of the sums, so many steps a tile
-  int64_t ahead_steps = 0;
+  Prefetch* prefetch = nullptr;  // in the course of the sums, so many steps a tile
+  int64_t prefetch_steps = 0;
 };
 
-enum class Rows : uint8_t { Apart, Together };  // of a: k lies at steps of 1, or rows do
+enum class Stored : uint8_t { ByRows, ByColumns };  // of a: the k-steps of a row are contiguous, or the rows of a k-step are
 using TileFunction = void (*)(const Tile& tile);
 
 inline constexpr int kMostVectors = 4, kMostTileRows = 16;
@@ -42,7 +42,7 @@ inline constexpr int kMostVectors = 4, kMostTileRows = 16;
 struct TileSet {
   int lanes;             // floats in a vector
   const int* most_rows;  // [vectors]: the most rows of a tile of so many vectors; 0: no such tile
-  TileFunction (*get)(int rows, int vectors, Rows way, bool ahead);  // with lines to ask for, or without
+  TileFunction (*get)(int rows, int vectors, Stored stored, bool prefetches);
   // c[i] = a[i * a_step + k] . b[k], summed in a fixed pattern that depends on `length` alone.
   void (*dots)(const float* a, int64_t a_step, const float* b, int64_t rows, int64_t length, float* c);
   // to[p * panel_step + i * step + j] = from[i * from_step + p * columns + j] for `panels` of so many columns side by side, i < rows. What

@@ -13,20 +13,20 @@ namespace {
 
 constexpr int64_t kLine = 64;  // bytes of a cache's line
 
-inline __attribute__((always_inline)) void ask(LinesAhead& lines) {
-  if (lines.at < lines.end) {
-    TANDEM_UNROLL for (int64_t i = 0; i < kAheadStep; i += kLine) __builtin_prefetch(lines.at + i, 0, 2);
-    lines.at += kAheadStep;
-  } else if (lines.done < lines.count) {
-    AheadRows& rows = lines.rows[lines.done];
-    lines.at = rows.row;
-    lines.end = rows.row + rows.row_bytes;
+inline __attribute__((always_inline)) void prefetch_step(Prefetch& p) {
+  if (p.at < p.end) {
+    TANDEM_UNROLL for (int64_t i = 0; i < kPrefetchStep; i += kLine) __builtin_prefetch(p.at + i, 0, 2);
+    p.at += kPrefetchStep;
+  } else if (p.done < p.count) {
+    PrefetchRows& rows = p.rows[p.done];
+    p.at = rows.row;
+    p.end = rows.row + rows.row_bytes;
     rows.row += rows.row_step;
-    if (--rows.rows == 0) ++lines.done;
+    if (--rows.rows == 0) ++p.done;
   }
 }
 
-template <class I, int H, int V, Rows R, bool A> void run_tile(const Tile& t) {
+template <class I, int H, int V, Stored S, bool P> void run_tile(const Tile& t) {
   using Vector = typename I::Vector;
   Vector sum[H][V];
   const auto last = I::mask(t.last);
@@ -48,10 +48,10 @@ template <class I, int H, int V, Rows R, bool A> void run_tile(const Tile& t) {
         TANDEM_UNROLL for (int v = 0; v < V; v += kVectorsInLine) __builtin_prefetch(c0 + i * t.c_step + v * I::kLanes, 1);
       }
     }
-    [[maybe_unused]] int64_t asks = t.ahead_steps;
-    const auto ask_ahead = [&]() __attribute__((always_inline)) {
-      if constexpr (A) {
-        if (asks-- > 0) ask(*t.ahead);
+    [[maybe_unused]] int64_t prefetches = t.prefetch_steps;
+    const auto prefetch = [&]() __attribute__((always_inline)) {
+      if constexpr (P) {
+        if (prefetches-- > 0) prefetch_step(*t.prefetch);
       }
     };
     const auto sum_up = [&](auto masked) __attribute__((always_inline)) {
@@ -82,7 +82,7 @@ template <class I, int H, int V, Rows R, bool A> void run_tile(const Tile& t) {
           b += b_step;
         };
         int64_t left = t.length;
-        if constexpr (R == Rows::Apart) {
+        if constexpr (S == Stored::ByRows) {
           // Every third row has a pointer, the next two are reached by one and two steps from it: so all addresses stay in registers.
           constexpr int kPointers = (H + 2) / 3;
           const float* rows[kPointers];
@@ -94,7 +94,7 @@ template <class I, int H, int V, Rows R, bool A> void run_tile(const Tile& t) {
           };
           for (; left >= 4; left -= 4) {
             steps(4);
-            ask_ahead();
+            prefetch();
           }
           if (left & 2) steps(2);
           if (left & 1) steps(1);
@@ -107,7 +107,7 @@ template <class I, int H, int V, Rows R, bool A> void run_tile(const Tile& t) {
           };
           for (; left >= 4; left -= 4) {
             steps(4);
-            ask_ahead();
+            prefetch();
           }
           if (left & 2) steps(2);
           if (left & 1) steps(1);
@@ -131,25 +131,26 @@ template <class I, int H, int V, Rows R, bool A> void run_tile(const Tile& t) {
   }
 }
 
-template <class I, Rows R, bool A, int V, int H> TileFunction find(int rows) {
+template <class I, Stored S, bool P, int V, int H> TileFunction find(int rows) {
   if constexpr (H == 0)
     return nullptr;
   else
-    return rows == H ? run_tile<I, H, V, R, A> : find<I, R, A, V, H - 1>(rows);
+    return rows == H ? run_tile<I, H, V, S, P> : find<I, S, P, V, H - 1>(rows);
 }
-template <class I, Rows R, bool A> TileFunction find(int rows, int vectors) {
+template <class I, Stored S, bool P> TileFunction find(int rows, int vectors) {
   switch (vectors) {
-    case 1: return find<I, R, A, 1, I::kMostRows[1]>(rows);
-    case 2: return find<I, R, A, 2, I::kMostRows[2]>(rows);
-    case 4: return find<I, R, A, 4, I::kMostRows[4]>(rows);
+    case 1: return find<I, S, P, 1, I::kMostRows[1]>(rows);
+    case 2: return find<I, S, P, 2, I::kMostRows[2]>(rows);
+    case 4: return find<I, S, P, 4, I::kMostRows[4]>(rows);
     default: return nullptr;
   }
 }
-template <class I, Rows R> TileFunction find(int rows, int vectors, bool ahead) {
-  return ahead ? find<I, R, true>(rows, vectors) : find<I, R, false>(rows, vectors);
+template <class I, Stored S> TileFunction find(int rows, int vectors, bool prefetches) {
+  return prefetches ? find<I, S, true>(rows, vectors) : find<I, S, false>(rows, vectors);
 }
-template <class I> TileFunction find_tile(int rows, int vectors, Rows way, bool ahead) {
-  return way == Rows::Apart ? find<I, Rows::Apart>(rows, vectors, ahead) : find<I, Rows::Together>(rows, vectors, ahead);
+template <class I> TileFunction find_tile(int rows, int vectors, Stored stored, bool prefetches) {
+  return stored == Stored::ByRows ? find<I, Stored::ByRows>(rows, vectors, prefetches)
+                                  : find<I, Stored::ByColumns>(rows, vectors, prefetches);
 }
 
 // Four vectors of partial sums a row, added pairwise at the end.

@@ -25,21 +25,21 @@ template <class F> void for_even_parts(int64_t n, int64_t most, const F& f) {
   });
 }
 
-// The tiles of an instruction set for one way in which rows lie, at hand without a search.
+// The tiles of an instruction set for one order in which a is stored, at hand without a search.
 class TileTable {
  public:
-  TileTable(const TileSet& set, Rows way) : set_(set) {
+  TileTable(const TileSet& set, Stored stored) : set_(set) {
     for (int v = 1; v <= kMostVectors; ++v)
       for (int h = 1; h <= set.most_rows[v]; ++h)
-        for (const bool ahead : {false, true}) functions_[index(ahead)][index(v)][index(h)] = set.get(h, v, way, ahead);
+        for (const bool prefetches : {false, true}) functions_[index(prefetches)][index(v)][index(h)] = set.get(h, v, stored, prefetches);
   }
   const TileSet& set() const { return set_; }
   int64_t most_rows(int vectors) const { return set_.most_rows[vectors]; }
-  void run(int64_t rows, int vectors, const Tile& t) const { functions_[index(t.ahead_steps > 0)][index(vectors)][index(rows)](t); }
+  void run(int64_t rows, int vectors, const Tile& t) const { functions_[index(t.prefetch_steps > 0)][index(vectors)][index(rows)](t); }
 
   // How many vectors the next tile is wide, of those that exist.
   int vectors(int64_t columns_left, int most) const {
-    if (columns_left >= int64_t{most} * set_.lanes) return most;  // nearly always, and a division takes as long as a few ks
+    if (columns_left >= int64_t{most} * set_.lanes) return most;  // nearly always, and a division takes as long as a few k-steps
     const auto needed = static_cast<int>(parts(columns_left, set_.lanes));
     return needed == 3 ? 2 : needed;
   }
@@ -78,7 +78,7 @@ class TileTable {
  private:
   const TileSet& set_;
   template <class T> static size_t index(T i) { return static_cast<size_t>(i); }
-  std::array<std::array<std::array<TileFunction, kMostTileRows + 1>, kMostVectors + 1>, 2> functions_{};  // [ahead][vectors][rows]
+  std::array<std::array<std::array<TileFunction, kMostTileRows + 1>, kMostVectors + 1>, 2> functions_{};  // [prefetches][vectors][rows]
 };
 
 }  // namespace tandem::cpu

@@ -7,7 +7,7 @@
 #include "base/text.hpp"
 #include "codegen/c_values.hpp"
 #include "codegen/product.hpp"
-#include "generated.hpp"
+#include "pieces.hpp"
 
 namespace tandem::opencl {
 namespace {
@@ -97,11 +97,6 @@ constexpr std::string_view kVectors = R"(
   }
 }
 )";
-
-std::string filled(std::string text, std::string_view from, std::string_view to) {
-  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) text.replace(at, from.size(), to);
-  return text;
-}
 
 std::string source_of(const Product& p, DType in, DType out, const Core& core) {
   const bool is_cpu = core.target.is_cpu, is_double = in == DType::F64;

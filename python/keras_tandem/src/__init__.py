@@ -1,5 +1,5 @@
 """The backend in the layout that Keras 3.16 expects of a package; flat.py gives 3.15 the same names in its own layout."""
-from keras_tandem.src import ops, random, rnn
+from keras_tandem.src import ops, random, rnn, tensorboard
 from keras_tandem.src.ops.core import (
     IS_THREAD_SAFE,
     SUPPORTS_COMPLEX_DTYPES,

@@ -5,16 +5,43 @@ from keras.src.backend.common import is_float_dtype
 from keras.src.backend.config import floatx
 from keras.src.trainers.data_adapters import array_slicing
 
+from keras_tandem.src.ops.core import dense
 from tandem import _core
+from tandem._sparse import SparseTensor
 
 
 def plain(x):
     """Other libraries' arrays as NumPy's or ours."""
     if isinstance(x, (_core.Tensor, np.ndarray)) or np.isscalar(x):
         return x
+    x = plain_sparse(x)
     if hasattr(x, "toarray"):  # SciPy's sparse matrices
         return x.toarray()
     return x
+
+
+def plain_sparse(x):
+    return dense(x) if isinstance(x, SparseTensor) else x
+
+
+def dense_batches(dataset):
+    """A dataset without sparse components: each batch is made dense when it is taken."""
+    if not any(hasattr(getattr(leaf, "like", None), "dense_shape") for leaf in dataset._nest.leaves):
+        return dataset
+    shapes = tree.map_structure(lambda s: list(s.shape), dataset.element_spec)
+
+    def all_dense(*parts):
+        return tree.map_structure(plain_sparse, parts if len(parts) > 1 else parts[0])
+
+    made = dataset.map(all_dense)
+    told = lambda *parts: tree.map_structure_up_to(parts if len(parts) > 1 else parts[0], _with_shape, parts if len(parts) > 1 else parts[0], shapes)  # noqa: E731
+    return made.map(told) if any(s.shape.rank is None for s in made._flat_specs()) else made
+
+
+def _with_shape(x, shape):
+    from tandem import ensure_shape
+
+    return ensure_shape(x, shape)
 
 
 def as_tensors(structure):

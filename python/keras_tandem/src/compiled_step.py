@@ -39,11 +39,16 @@ class CompiledFor:
         self.why_eager = None  # the step needs numbers while it is traced
         self._shapes, self._learns_first = CallShapes(), False
         self.specs = batch_types(types)
-        self.function = _core.Function(self._body, step.name, self.specs)
+        self.is_symbolic = False  # whether one trace serves every batch
+        self.function = _core.Function(self._body, step.name, None if step.by_size else self.specs)
         if self.specs is None:
             return
         try:
-            begun_again(self.function.prepare)
+            if step.by_size:
+                self._check_with_numbers()
+            else:
+                begun_again(self.function.prepare)
+                self.is_symbolic = True
         except Exception:
             # Something in the model wants the batch as a number: one trace for each batch size then.
             self.function = _core.Function(self._body, step.name)
@@ -94,10 +99,10 @@ class CompiledFor:
 
 
 class CompiledStep:
-    """step(data), traced at the first batch of each kind."""
+    """step(data), traced at the first batch of each kind, and, `by_size`, of each number of rows."""
 
-    def __init__(self, trainer, name, function):
-        self.trainer, self.name, self.run = trainer, name, function
+    def __init__(self, trainer, name, function, by_size=False):
+        self.trainer, self.name, self.run, self.by_size = trainer, name, function, by_size
         self._compiled = {}
 
     def flatten(self, data):
@@ -113,10 +118,15 @@ class CompiledStep:
     def compiled_for(self, data, types, pack):
         """`data` shows the structure of a batch: its leaves may be anything, but where there is none they are None."""
         structure = tree.map_structure(lambda x: x is None, data)
-        key = (repr(structure), tuple((dtype.name, dims[1:], len(dims)) for dtype, dims in types))
+        key = (_core.current_device(), repr(structure), tuple((dtype.name, dims[1:], len(dims)) for dtype, dims in types))
         if key not in self._compiled:
             self._compiled[key] = CompiledFor(self, types, pack)
         return self._compiled[key]
+
+    def budget_summaries(self):
+        """What each kind of batch's plan does to stay within a device's memory; one line each, none for what fits as it is."""
+        lines = [_core.budget_summary(compiled.function) for compiled in self._compiled.values()]
+        return list(dict.fromkeys(line for line in lines if line))
 
     def __call__(self, data):
         """Runs it on one batch, and gives what the step gives."""

@@ -5,6 +5,8 @@ from keras.src import tree
 from keras.src.trainers.data_adapters import data_adapter_utils
 from keras.src.trainers.data_adapters.data_adapter import DataAdapter
 
+from keras_tandem.src.arrays import dense_batches
+
 
 class DatasetAdapter(DataAdapter):
     """Behind the interface that Keras takes batches from."""
@@ -66,4 +68,4 @@ def adapted(x, y=None, sample_weight=None, class_weight=None):
     for name, what, value in (("y", "the targets", y), ("sample_weights", "the sample weights", sample_weight)):
         if value is not None:
             raise ValueError(f"When providing `x` as a tf.data.Dataset, `{name}` should not be passed. Instead, {what} should be included as part of the tf.data.Dataset.")
-    return DatasetAdapter(x, class_weight)
+    return DatasetAdapter(dense_batches(x), class_weight)

@@ -1,5 +1,5 @@
 """The backend as Keras 3.15 sees one: modules and the most used functions side by side."""
-from keras_tandem.src import random
+from keras_tandem.src import random, tensorboard
 from keras_tandem.src.ops import core, image, linalg, math, nn, numpy
 from keras_tandem.src.ops.core import (
     IS_THREAD_SAFE,

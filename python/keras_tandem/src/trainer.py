@@ -14,7 +14,7 @@ from keras.src.trainers.epoch_iterator import EpochIterator
 from keras.src.utils import traceback_utils
 from keras.src.utils.python_utils import pythonify_logs
 
-from keras_tandem.src import arrays
+from keras_tandem.src import arrays, micro_batches, planning, replicas
 from keras_tandem.src.compiled_step import CompiledStep, types_of
 from keras_tandem.src.datasets import DatasetAdapter, adapted
 from keras_tandem.src.ops.core import convert_to_numpy, convert_to_tensor, shape
@@ -30,8 +30,9 @@ class Trainer(base_trainer.Trainer):
         self.train_function = None
         self.test_function = None
         self.predict_function = None
-        self._distribute_strategy = None
+        self._distribute_strategy = replicas.current_strategy()  # a model is made in the scope of the strategy that trains it
         object.__setattr__(self, "_traced_metrics", None)
+        object.__setattr__(self, "_micro_batches", 1)
 
     # --- the steps, which a model may override --------------------------------------------------------------------------------------------
 
@@ -40,9 +41,20 @@ class Trainer(base_trainer.Trainer):
 
     def _track_loss(self, loss, x):
         rows = shape(next(i for i in tree.flatten(x) if i is not None))[0]
-        self._loss_tracker.update_state(loss, sample_weight=convert_to_tensor(rows, "float32"))
+        self._loss_tracker.update_state(replicas.unscale_loss(loss), sample_weight=convert_to_tensor(rows, "float32"))
+
+    def _aggregate_additional_loss(self, loss):
+        return replicas.scale_loss(super()._aggregate_additional_loss(loss))
+
+    @property
+    def distribute_strategy(self):
+        from tandem import distribute
+
+        return self._distribute_strategy or distribute.get_strategy()
 
     def train_step(self, data):
+        if self._micro_batches > 1:
+            return micro_batches.train_step(self, data, self._micro_batches)
         x, y, sample_weight = data_adapter_utils.unpack_x_y_sample_weight(data)
         with GradientTape() as tape:
             y_pred = self._predicted(x, training=True)
@@ -70,7 +82,7 @@ class Trainer(base_trainer.Trainer):
 
     def get_metrics_result(self):
         result = super().get_metrics_result()
-        if _core.is_tracing():
+        if _core.is_tracing() or replicas.several() is not None:
             object.__setattr__(self, "_traced_metrics", (result, dict(result)))
         return result
 
@@ -84,7 +96,10 @@ class Trainer(base_trainer.Trainer):
     # --- compiling them -------------------------------------------------------------------------------------------------------------------
 
     def _make_function(self, name, step):
-        one = step if self.run_eagerly else CompiledStep(self, name, step)
+        strategy, several = self._distribute_strategy, False
+        if strategy is not None:
+            step, several = replicas.ReplicatedStep(self, name, step, strategy), strategy.num_replicas_in_sync > 1
+        one = step if self.run_eagerly else CompiledStep(self, name, step, by_size=several)
 
         def function(iterator):
             """Takes steps_per_execution batches; gives what the last step gave, or, when predicting, what all of them gave."""
@@ -123,6 +138,10 @@ class Trainer(base_trainer.Trainer):
 
     def _build_for(self, epoch_iterator):
         """Makes the weights, the metrics' and the optimizer's state, as the first batch asks for."""
+        with replicas.scope_of(self._distribute_strategy):
+            self._build_in_scope(epoch_iterator)
+
+    def _build_in_scope(self, epoch_iterator):
         needs_batch = not all(layer.built for layer in self._flatten_layers())
         needs_batch |= self._compile_metrics is not None and not self._compile_metrics.built
         needs_batch |= self._compile_loss is not None and not self._compile_loss.built
@@ -200,20 +219,50 @@ class Trainer(base_trainer.Trainer):
             x, y, sample_weight, batch_size=batch_size, steps_per_epoch=steps_per_epoch, shuffle=shuffle, class_weight=class_weight
         )
         self._build_for(iterator)
+        planning.before_first_step(self, lambda: arrays.first_batch(iterator))
+        if self._distribute_strategy is not None:
+            replicas.measure(self, self._distribute_strategy, iterator)
         callbacks = self._callback_list(callbacks, verbose, epochs, iterator.num_batches, add_history=True)
         self.stop_training = False
+        self._cut_batches_if_asked()
         function = self.make_train_function()
         validation = None
         logs, epoch_logs = {}, None
+        said = False
         callbacks.on_train_begin()
+        random_state = np.random.get_state()
         native = self._native_loop(function, iterator, shuffled=True)
-        for epoch in range(self._initial_epoch or initial_epoch, epochs):
-            self.reset_metrics()
-            callbacks.on_epoch_begin(epoch)
-            logs = self._run_epoch(
+
+        def run_epoch():
+            return self._run_epoch(
                 native, function, iterator, callbacks, callbacks.on_train_batch_begin, callbacks.on_train_batch_end,
                 lambda: self.stop_training, "train",
             )  # fmt: skip
+
+        for epoch in range(self._initial_epoch or initial_epoch, epochs):
+            self.reset_metrics()
+            callbacks.on_epoch_begin(epoch)
+            try:
+                logs = run_epoch()
+            except Exception as refused:
+                for parts in self._parts_that_may_fit(refused, native, iterator):
+                    self._micro_batches = parts
+                    function = self.make_train_function(force=True)
+                    np.random.set_state(random_state)  # the same order of rows
+                    native = self._native_loop(function, iterator, shuffled=True)
+                    try:
+                        logs = run_epoch()
+                        break
+                    except Exception as again:
+                        if not micro_batches.is_too_large(again):
+                            raise
+                else:
+                    self._micro_batches = 1
+                    self.train_function = None
+                    raise
+            if verbose != 0 and not said:
+                said = True
+                _say_budget(function.step, self._micro_batches)
             epoch_logs = dict(self._get_metrics_result_or_logs(logs) or {})
             if validation_data is not None and self._should_eval(epoch, validation_freq):
                 if validation is None:
@@ -273,6 +322,28 @@ class Trainer(base_trainer.Trainer):
         callbacks.on_predict_end()
         return collected.joined()
 
+    # --- batches in parts (micro_batches.py) ---------------------------------------------------------------------------------------------
+
+    def _cut_batches_if_asked(self):
+        parts = micro_batches.asked() or self._micro_batches
+        if parts > 1 and type(self).train_step is Trainer.train_step:
+            reason = micro_batches.why_not(self)
+            if reason:
+                raise ValueError(f"TANDEM_MICRO_BATCHES: the batches of {self.name} cannot be cut: {reason}")
+        if parts != self._micro_batches:
+            self._micro_batches = parts
+            self.train_function = None
+
+    def _parts_that_may_fit(self, refused, native, iterator):
+        """Into how many parts batches may be cut, now that a step does not fit in any other way; nothing has run yet."""
+        own_step = type(self).train_step is not Trainer.train_step
+        rows = getattr(iterator.data_adapter, "batch_size", None)
+        if not micro_batches.is_too_large(refused) or self._micro_batches != 1 or micro_batches.asked() == 1 or own_step:
+            return []
+        if native is None or native.has_begun or not isinstance(rows, int) or micro_batches.why_not(self):
+            return []
+        return micro_batches.to_try(rows)
+
     # --- single batches -------------------------------------------------------------------------------------------------------------------
 
     def train_on_batch(self, x, y=None, sample_weight=None, class_weight=None, return_dict=False):
@@ -284,6 +355,7 @@ class Trainer(base_trainer.Trainer):
                     f"Received: sample_weight={sample_weight}, class_weight={class_weight}"
                 )
             sample_weight = data_adapter_utils.class_weight_to_sample_weights(y, class_weight)
+        planning.before_first_step(self, lambda: (x, y, sample_weight))
         return self._on_batch((x, y, sample_weight), self.make_train_function, return_dict)
 
     def test_on_batch(self, x, y=None, sample_weight=None, return_dict=False):
@@ -292,7 +364,8 @@ class Trainer(base_trainer.Trainer):
 
     def _on_batch(self, data, make, return_dict):
         data = _as_tensors(data)
-        self._symbolic_build(data_batch=data)
+        with replicas.scope_of(self._distribute_strategy):
+            self._symbolic_build(data_batch=data)
         function = make()
         self.reset_metrics()
         logs = pythonify_logs(function(iter([data])))
@@ -308,6 +381,10 @@ class _NativeLoop:
 
     def __init__(self, trainer, loop, compiled):
         self._trainer, self._loop, self._compiled = trainer, loop, compiled
+
+    @property
+    def has_begun(self):
+        return self._loop.step > 0
 
     def _logs(self):
         if self._compiled.gives_nothing:
@@ -329,6 +406,16 @@ class _NativeLoop:
             if every_step or seconds != math.inf:
                 end(first + steps - 1 if every_step else loop.step - 1, pythonify_logs(self._logs()))
         return self._logs()
+
+
+def _say_budget(step, parts):
+    """What the step does so that it stays within a device's memory, if it has to do anything."""
+    lines = getattr(step, "budget_summaries", list)()
+    if parts > 1:
+        parted = f"batches in {parts} parts, which rounds otherwise"
+        lines = [f"{line}, {parted}" for line in lines] or [parted]
+    for line in lines:
+        print(line, flush=True)
 
 
 def _as_tensors(data):

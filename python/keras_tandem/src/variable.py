@@ -1,6 +1,7 @@
 """Keras's Variable over the engine's."""
 from keras.src.backend.common import KerasVariable
 
+from keras_tandem.src import replicas
 from tandem import _core
 
 
@@ -18,7 +19,8 @@ class Variable(KerasVariable):
             super()._deferred_initialize()
 
     def _direct_assign(self, value):
-        self._value.store(value)
+        if not replicas.stores_in_replica(self, value):
+            self._value.store(value)
 
     def _convert_to_tensor(self, value, dtype=None):
         from keras_tandem.src.ops.core import convert_to_tensor
@@ -27,7 +29,8 @@ class Variable(KerasVariable):
 
     def _maybe_autocast(self, value):
         if isinstance(value, _core.Variable):
-            value = value.read()
+            pending = replicas.pending_value(value)
+            value = value.read() if pending is None else pending
         return super()._maybe_autocast(value)
 
     @property

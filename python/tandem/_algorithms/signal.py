@@ -13,8 +13,8 @@ def window(kind, length, periodic=True):
     if kind not in ("hann", "hamming"):
         raise ValueError(f"the window is '{kind}', there are 'hann' and 'hamming'")
     mean = {"hann": 0.5, "hamming": 0.54}[kind]
-    if length == 1:
-        return np.ones(1)
+    if length < 2:
+        return np.ones(length)
     angle = np.arange(length) * (2 * math.pi / (length if periodic else length - 1))
     return mean - (1 - mean) * np.cos(angle)
 

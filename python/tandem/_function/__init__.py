@@ -83,6 +83,7 @@ class Function:
         self._plain = None  # the compiled function of calls with tensors only and one tensor as the result
         self._plain_count = -1
         self._has_run = False
+        self._scope, self._by_scope = "", {}  # the device scope that it is traced in, and the same function for other scopes
         self._bound = weakref.WeakKeyDictionary()
         self._signature = None
         if self._input_signature is not None:
@@ -100,7 +101,7 @@ class Function:
 
     def __call__(self, *args, **kwargs):
         # The common case first: nothing but tensors, and a function whose compiled form takes them.
-        if self._plain is not None and len(args) == self._plain_count and not kwargs and not _run_eagerly:
+        if self._plain is not None and len(args) == self._plain_count and not kwargs and not _run_eagerly and _core.current_device() == self._scope:
             for a in args:
                 if type(a) is not Tensor:
                     break
@@ -119,6 +120,9 @@ class Function:
             return self._python_function(*args, **kwargs)
         if _core.is_tracing():
             return self._inline(args, kwargs)
+        scope = _core.current_device()
+        if scope != self._scope:
+            return self._in_scope(scope)._call(args, kwargs)
         args, kwargs = self._canonical(args, kwargs)
         key, tensors, specs = self._key(args, kwargs)
         concrete = self._concrete.get(key)
@@ -149,6 +153,17 @@ class Function:
             concrete.must_give_one_tensor()
             self._plain, self._plain_count = concrete.compiled, len(args)
         return result
+
+    def _in_scope(self, scope):
+        """This function as calls inside of a tf.device scope mean it: what the body does not place is where the scope says."""
+        if not self._concrete:
+            self._scope = scope
+            return self
+        found = self._by_scope.get(scope)
+        if found is None:
+            found = self._by_scope[scope] = self.__deepcopy__(None)
+            found._scope, found._has_run = scope, self._has_run
+        return found
 
     def _check_next_call(self, args, kwargs, tensors):
         """Traces once more: a function that makes variables in each call is an error in the first one already, as TensorFlow has it."""
@@ -324,7 +339,7 @@ class Function:
         return found
 
     def experimental_get_tracing_count(self):
-        return self._count
+        return self._count + sum(f._count for f in self._by_scope.values())
 
     def experimental_get_compiler_ir(self, *args, **kwargs):
         concrete = self.get_concrete_function(*args, **kwargs)
@@ -332,7 +347,7 @@ class Function:
 
     def explain(self):
         """For each kind of call that was seen: compiled, or run eagerly and why."""
-        lines = []
+        lines = [f.explain() for f in self._by_scope.values()]
         for key, found in self._concrete.items():
             kinds = [f"{p[0].name}{list(p[1])}" for p in key[1:]] if key[0] == "plain" else [str(p) for p in key[1:]]
             lines.append(f"{self._name}({', '.join(kinds)}): {found if isinstance(found, str) else found.explain()}")

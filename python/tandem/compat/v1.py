@@ -96,6 +96,10 @@ _absent = {
 
 
 def __getattr__(name):
+    if name == "SummaryMetadata":  # Keras's TensorBoard callback takes it from here
+        from tensorboard.compat.proto.summary_pb2 import SummaryMetadata
+
+        return SummaryMetadata
     if name not in _absent and hasattr(_tf, name):
         return getattr(_tf, name)
     raise AttributeError(f"tf.compat.v1 has no '{name}': see docs/coverage.md")

@@ -13,7 +13,7 @@ from tandem._dtypes import as_dtype
 from tandem._specs import TensorSpec
 from tandem.data import _functions, _nest
 from tandem.data._functions import ElementFunction
-from tandem.data._iterator import Iterator, NumpyIterator, TracedIterator, not_while_tracing
+from tandem.data._iterator import DeviceIterator, Iterator, NumpyIterator, TracedIterator, not_while_tracing
 from tandem.data._nest import ONE, Nest
 from tandem.data._options import Options
 
@@ -51,7 +51,11 @@ def _calls(num_parallel_calls):
 
 def _has_rows_of_its_own(leaf):
     """Whether the rows of a leaf are not the rows of its tensors."""
-    return hasattr(getattr(leaf, "like", None), "nested_row_splits")
+    return hasattr(getattr(leaf, "like", None), "nested_row_splits") or _is_sparse(leaf)
+
+
+def _is_sparse(leaf):
+    return hasattr(getattr(leaf, "like", None), "dense_shape")
 
 
 class Dataset:
@@ -67,6 +71,7 @@ class Dataset:
         self._pipe, self._known_nest, self._kind = pipe, nest, kind
         self._inputs, self._function, self._loose, self._why = tuple(inputs), function, loose, why
         self._set_options, self._peeked = None, None
+        self._goes_to = None  # (the engine's device, elements that are copied ahead)
 
     def _like(self, pipe, kind):
         """The same elements, or fewer, or in another order."""
@@ -161,7 +166,16 @@ class Dataset:
 
     def __iter__(self):
         not_while_tracing("a Python loop over a dataset, which AutoGraph did not convert")
-        return Iterator(self)
+        return Iterator(self) if self._goes_to is None else DeviceIterator(self, *self._goes_to)
+
+    def _on_device(self, name, ahead, kind):
+        """The same elements, which somebody who iterates finds on a device. A loop of the engine's own copies batches where its step wants them."""
+        from tandem import _devices
+
+        spec = _devices.parsed(name)
+        made = self._like(self._pipe, kind)
+        made._goes_to = (_devices.engine_name_of(spec) or "cpu", ahead)
+        return made
 
     def traced(self):
         """A walk that begins each time the function that is being traced comes here."""
@@ -437,8 +451,14 @@ class Dataset:
         return [TensorSpec([None, *s.shape] if s.shape.rank is not None else None, s.dtype) for s in self._flat_specs()]
 
     def batch(self, batch_size, drop_remainder=False, num_parallel_calls=None, deterministic=None, name=None):
-        if self._known_nest is not None and any(isinstance(leaf, _nest.RaggedRow) for leaf in self._known_nest.leaves):
+        nest = self._known_nest or getattr(self._function, "nest", None)  # no element is read for it: what a function that is called gives may be unknown
+        leaves = nest.leaves if nest is not None else []
+        if any(isinstance(leaf, _nest.RaggedRow) for leaf in leaves):
             return self.ragged_batch(batch_size, drop_remainder)
+        if any(_has_rows_of_its_own(leaf) for leaf in leaves):
+            from tandem.data import _python_stages
+
+            return _python_stages.batch_with_composites(self, _int(batch_size), bool(drop_remainder))
         pipe = self._pipe.batch(_int(batch_size), bool(drop_remainder), _calls(num_parallel_calls), deterministic is not False)
         return Dataset._of(pipe, self._known_nest, "_BatchDataset", [self], self._function, self._loose_batch)
 
@@ -489,7 +509,9 @@ class Dataset:
         return _python_stages.ragged_batch(self, _int(batch_size), bool(drop_remainder), as_dtype(row_splits_dtype))
 
     def sparse_batch(self, batch_size, row_shape, name=None):
-        raise NotImplementedError("Dataset.sparse_batch; use ragged_batch or padded_batch")
+        from tandem.data import _python_stages
+
+        return _python_stages.sparse_batch(self, _int(batch_size), row_shape)
 
     def unbatch(self, name=None):
         if self._known_nest is not None and any(_has_rows_of_its_own(leaf) for leaf in self._known_nest.leaves):
@@ -562,7 +584,11 @@ class Dataset:
         return self._like(self._pipe.snapshot(_strings.text(path)), "_SnapshotDataset")
 
     def prefetch(self, buffer_size, name=None):
-        return self._like(self._pipe.prefetch(AUTOTUNE if buffer_size is None else _int(buffer_size)), "_PrefetchDataset")
+        ahead = AUTOTUNE if buffer_size is None else _int(buffer_size)
+        made = self._like(self._pipe.prefetch(ahead), "_PrefetchDataset")
+        if self._goes_to is not None:
+            made._goes_to = (self._goes_to[0], max(ahead, 1))
+        return made
 
     def ignore_errors(self, log_warning=False, name=None):
         return self._like(self._pipe.ignore_errors(log_warning), "_IgnoreErrorsDataset")

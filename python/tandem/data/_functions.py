@@ -67,8 +67,19 @@ class ElementFunction:
         return flatten(tuple(value) if isinstance(value, list) else value)
 
 
+_calls_everything = False
+
+
+def set_debug_mode(is_on):
+    """Whether functions are called for each element instead of being traced, so that they can be stepped through."""
+    global _calls_everything
+    _calls_everything = is_on
+
+
 def why_not_traced(dataset):
     """What keeps any function over these elements from being traced, or None."""
+    if _calls_everything:
+        return "tf.data.experimental.enable_debug_mode() was called"
     try:
         specs, leaves = dataset._pipe.specs(), dataset._nest.leaves
     except errors.NotFoundError:  # an error when elements are asked for, and not before

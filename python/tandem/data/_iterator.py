@@ -1,12 +1,14 @@
 """Iterators over a Dataset."""
 
 import atexit
+import collections
 
 import numpy as np
 
 from tandem import _core
 from tandem import errors
 from tandem._convert import Composite, convert
+from tandem._dtypes import string
 from tandem._specs import TypeSpec
 from tandem._trace import NeedsData, element_is_taken
 from tandem.data._nest import map_leaves
@@ -164,6 +166,32 @@ class Iterator(Composite):
 
     def _restore_state(self, value):
         self.restore(bytes(value))
+
+
+class DeviceIterator(Iterator):
+    """A walk whose elements are on a device; so many of the next ones are on their way there."""
+
+    def __init__(self, dataset, device, ahead):
+        super().__init__(dataset)
+        self._device, self._ahead = device, ahead
+        self._under_way, self._at_end, self._next = collections.deque(), False, self._next_there
+
+    def _next_there(self):
+        while not self._at_end and len(self._under_way) <= self._ahead:
+            flat = self._core.next()
+            if flat is None:
+                self._at_end = True
+            else:
+                self._under_way.append([t if t.dtype is string else _core.to_device(t, self._device) for t in flat])
+        return self._under_way.popleft() if self._under_way else None
+
+    def save(self):
+        if self._under_way:
+            raise errors.FailedPreconditionError(
+                None, None, f"the iterator's position: {len(self._under_way)} elements are on their way to a device and would be lost\n"
+                "  hint: save the iterator of the dataset in front of prefetch_to_device",
+            )  # fmt: skip
+        return super().save()
 
 
 class IteratorSpec(TypeSpec):

@@ -324,6 +324,9 @@ def ragged_rows(dataset):
                 raise NotImplementedError(f"Dataset.unbatch: rows of a ragged tensor of ragged_rank {leaf.like.ragged_rank} are ragged themselves")
             kinds.append(_nest.RaggedRow())
             specs.append(TensorSpec([None, *own[0].shape[1:]], own[0].dtype))
+        elif hasattr(getattr(leaf, "like", None), "dense_shape"):
+            kinds.append(_sparse_leaf(leaf.spec(own).shape[1:], own[1].dtype))
+            specs += kinds[-1].flat_specs
         else:
             kinds.append(leaf)
             specs += [TensorSpec(s.shape[1:], s.dtype) if s.shape.rank is not None else s for s in own]
@@ -337,6 +340,130 @@ def ragged_rows(dataset):
                 yield row
 
     return flat_source(start, _nest.Nest(_nest.map_leaves(lambda _: next(source), nest.template)), specs, "_UnbatchDataset", inputs=[dataset])
+
+
+def sparse_batch(dataset, size, row_shape):
+    """Elements of any extents up to those of `row_shape` (None or -1: the largest of the batch) as one sparse tensor."""
+    from tandem._face import ints
+
+    specs = dataset._flat_specs()
+    if len(specs) != 1:
+        raise TypeError(f"sparse_batch: elements of one component are wanted, there are {len(specs)}")
+    limits = [-1 if d is None else int(d) for d in (row_shape if isinstance(row_shape, (list, tuple)) else ints(row_shape))]
+    dtype = specs[0].dtype
+    leaf = _sparse_leaf(TensorShape([None, *(None if d < 0 else d for d in limits)]), dtype)
+
+    def joined(batch):
+        places, extents = [], list(limits)
+        for i, (x,) in enumerate(batch):
+            if any(0 <= limit < have for limit, have in zip(limits, x.shape)) or x.ndim != len(limits):
+                raise errors.DataLossError(None, None, f"sparse_batch: an element of shape {x.shape} does not fit into rows of {limits}")
+            at = np.indices(tuple(x.shape)).reshape(x.ndim, -1).T
+            places.append(np.insert(at, 0, i, axis=1))
+            extents = [have if limit < 0 else e for have, limit, e in zip(np.maximum(extents, x.shape), limits, extents)]
+        yield convert(np.ascontiguousarray(np.concatenate(places), np.int64))
+        yield _core.ops.concatenate([_core.ops.reshape(x, shape=[-1]) for (x,) in batch])
+        yield convert(np.array([len(batch), *extents], np.int64))
+
+    def start():
+        elements, batch = dataset._pipe.iterate(), []
+        while (flat := elements.next()) is not None:
+            batch.append(flat)
+            if len(batch) == size:
+                yield list(joined(batch))
+                batch = []
+        if batch:
+            yield list(joined(batch))
+
+    return flat_source(start, _nest.Nest(leaf), leaf.flat_specs, "_DenseToSparseBatchDataset", inputs=[dataset])
+
+
+def _sparse_leaf(shape, dtype):
+    """The place of a sparse tensor of this shape, which may be unknown."""
+    from tandem._sparse import SparseTensor, SparseTensorSpec
+
+    rank = shape.rank
+    like = SparseTensor(np.zeros((0, rank or 0), np.int64), convert(np.zeros(0), dtype), [0] * (rank or 0))
+    leaf = _nest.CompositeLeaf(like, 3, SparseTensorSpec(shape, dtype))
+    leaf.flat_specs = [TensorSpec([None, rank], "int64"), TensorSpec([None], dtype), TensorSpec([rank], "int64")]
+    return leaf
+
+
+def _ragged_leaf(shape, dtype, rank):
+    """The place of a ragged tensor of this shape, with so many axes of rows of different lengths."""
+    from tandem import _arrays
+    from tandem._ragged import RaggedTensor, RaggedTensorSpec
+
+    inner = list(shape[rank + 1 :]) if shape.rank is not None else []
+    empty = _arrays.zeros([0, *(d or 0 for d in inner)], dtype)
+    like = RaggedTensor.from_nested_row_splits(empty, [convert(np.zeros(1, np.int64))] * rank)
+    leaf = _nest.CompositeLeaf(like, rank + 1, RaggedTensorSpec(shape, dtype, rank))
+    leaf.flat_specs = [TensorSpec([None, *inner], dtype), *[TensorSpec([None], "int64")] * rank]
+    return leaf
+
+
+def _stacked_ragged(elements):
+    """The parts of ragged tensors as those of one with an axis in front: values, and ends of rows from the outermost on."""
+    yield _core.ops.concatenate([e[0] for e in elements])
+    levels = [[e[k].numpy().astype(np.int64) for e in elements] for k in range(1, len(elements[0]))]
+    yield convert(np.cumsum([0, *(len(s) - 1 for s in levels[0])]))
+    for splits in levels:
+        before = np.cumsum([0, *(s[-1] for s in splits)])
+        yield convert(np.concatenate([[0], *(s[1:] + b for s, b in zip(splits, before))]))
+
+
+def batch_with_composites(dataset, size, drop_remainder):
+    """Elements some of whose components are sparse or ragged: these stay so, with one more axis in front."""
+    nest, flat = dataset._nest, iter(dataset._flat_specs())
+    kinds, specs, counts = [], [], []
+    for leaf in nest.leaves:
+        own = [next(flat) for _ in range(leaf.count)]
+        counts.append(leaf.count)
+        if hasattr(getattr(leaf, "like", None), "nested_row_splits"):
+            before = leaf.spec(own).shape
+            shape = TensorShape(None if before.rank is None else [size if drop_remainder else None, *before])
+            kinds.append(_ragged_leaf(shape, own[0].dtype, leaf.like.ragged_rank + 1))
+            specs += kinds[-1].flat_specs
+            continue
+        if not hasattr(getattr(leaf, "like", None), "dense_shape"):
+            kinds.append(leaf)
+            specs += [TensorSpec([size if drop_remainder else None, *s.shape] if s.shape.rank is not None else None, s.dtype) for s in own]
+            continue
+        before = leaf.spec(own).shape
+        kinds.append(_sparse_leaf(TensorShape(None if before.rank is None else [size if drop_remainder else None, *before]), own[1].dtype))
+        specs += kinds[-1].flat_specs
+    source = iter(kinds)
+
+    def joined(batch):
+        at = 0
+        for kind, count in zip(kinds, counts):
+            parts = [element[at : at + count] for element in batch]
+            at += count
+            if hasattr(getattr(kind, "like", None), "nested_row_splits"):
+                yield from _stacked_ragged(parts)
+                continue
+            if not hasattr(getattr(kind, "like", None), "dense_shape"):
+                yield from (_core.ops.stack([p[i] for p in parts]) for i in range(count))
+                continue
+            shapes = [p[2].numpy() for p in parts]
+            if any(len(s) != len(shapes[0]) for s in shapes):
+                raise errors.InvalidArgumentError(None, None, f"batch: sparse elements of {len(shapes[0])} and of other numbers of axes")
+            places = [np.insert(p[0].numpy().reshape(-1, len(shapes[0])), 0, i, axis=1) for i, p in enumerate(parts)]
+            yield convert(np.ascontiguousarray(np.concatenate(places), np.int64))
+            yield _core.ops.concatenate([p[1] for p in parts])
+            yield convert(np.array([len(batch), *np.max(shapes, axis=0)], np.int64))
+
+    def start():
+        elements, batch = dataset._pipe.iterate(), []
+        while (tensors := elements.next()) is not None:
+            batch.append(tensors)
+            if len(batch) == size:
+                yield list(joined(batch))
+                batch = []
+        if batch and not drop_remainder:
+            yield list(joined(batch))
+
+    return flat_source(start, _nest.Nest(_nest.map_leaves(lambda _: next(source), nest.template)), specs, "_BatchDataset", inputs=[dataset])
 
 
 def ragged_batch(dataset, size, drop_remainder, splits_dtype):

@@ -1,6 +1,6 @@
 """tf.data.experimental: names from before they became methods of Dataset, and what is still only here."""
 
-from tandem import _core, _strings
+from tandem import _core, _strings, errors
 from tandem._convert import convert
 from tandem._dtypes import as_dtype
 from tandem._specs import TensorSpec
@@ -68,11 +68,14 @@ def snapshot(path, compression="AUTO", reader_func=None, shard_func=None):
 
 
 def prefetch_to_device(device, buffer_size=None):
-    return lambda dataset: dataset.prefetch(AUTOTUNE if buffer_size is None else buffer_size)
+    """The last stage: the next elements (one, unless `buffer_size` says more) are copied while the program works on this one."""
+    ahead = 1 if buffer_size is None or int(buffer_size) < 0 else int(buffer_size)
+    return lambda dataset: dataset.prefetch(AUTOTUNE)._on_device(device, ahead, "_PrefetchToDeviceDataset")
 
 
 def copy_to_device(target_device, source_device="/cpu:0"):
-    return lambda dataset: dataset
+    """Elements are copied when they are taken; with `prefetch` behind it, ahead of that."""
+    return lambda dataset: dataset._on_device(target_device, 0, "_CopyToDeviceDataset")
 
 
 def shuffle_and_repeat(buffer_size, count=None, seed=None):
@@ -311,3 +314,131 @@ def make_csv_dataset(
     if label_name is not None:
         dataset = dataset.map(lambda features: ({k: v for k, v in features.items() if k != label_name}, features[label_name]))
     return dataset.prefetch(AUTOTUNE if prefetch_buffer_size is None else prefetch_buffer_size)
+
+
+# --- what reads features, groups and databases ------------------------------------------------------------------------------------
+
+SHARD_HINT = -1
+
+
+def at(dataset, index):
+    """The element at a place. Those before it are read, too."""
+    i = int(index)
+    for element in dataset.skip(i).take(1):
+        return element
+    raise errors.OutOfRangeError(None, None, f"at: index {i} is beyond the end of the dataset")
+
+
+def get_next_as_optional(iterator):
+    return iterator.get_next_as_optional()
+
+
+def enable_debug_mode():
+    """Stages call the Python functions that they were given, element by element."""
+    from tandem.data import _functions
+
+    _functions.set_debug_mode(True)
+
+
+def pad_to_cardinality(cardinality, mask_key="valid"):
+    """Elements are dicts: each says under `mask_key` whether it is real; zeros follow up to the number."""
+
+    def pad(dataset):
+        if not isinstance(dataset.element_spec, dict):
+            raise ValueError(f"pad_to_cardinality: elements must be dicts, they are {dataset.element_spec!r}")
+        if mask_key in dataset.element_spec:
+            raise ValueError(f"pad_to_cardinality: elements already have the key {mask_key!r}")
+        from tandem import constant, nest, zeros
+
+        count = int(dataset.cardinality())
+        if count < 0:
+            raise ValueError("pad_to_cardinality: the number of elements must be known")
+        if count > cardinality:
+            raise ValueError(f"pad_to_cardinality: there are {count} elements, more than {cardinality}")
+        empty = nest.map_structure(lambda s: zeros(s.shape, s.dtype), dataset.element_spec)
+        real = dataset.map(lambda x: {**x, mask_key: constant(True)})
+        rest = Dataset.from_tensors(empty).repeat(cardinality - count).map(lambda x: {**x, mask_key: constant(False)})
+        return real.concatenate(rest)
+
+    return pad
+
+
+class Reducer:
+    """How group_by_reducer makes one result of a group: init(key), reduce(state, element), finalize(state)."""
+
+    def __init__(self, init_func, reduce_func, finalize_func):
+        self.init_func, self.reduce_func, self.finalize_func = init_func, reduce_func, finalize_func
+
+
+def group_by_reducer(key_func, reducer):
+    """One result for each key, in the order of the keys' first elements. All elements are read first."""
+
+    def group(dataset):
+        states = {}
+        for element in dataset:
+            parts = element if isinstance(element, tuple) else (element,)
+            key = int(key_func(*parts))
+            if key not in states:
+                states[key] = reducer.init_func(convert(key, "int64"))
+            states[key] = reducer.reduce_func(states[key], element)
+        results = [reducer.finalize_func(state) for state in states.values()]
+        if not results:
+            raise ValueError("group_by_reducer: the dataset is empty, so that the type of results is not known")
+        from tandem import nest, stack
+
+        return Dataset.from_tensor_slices(nest.map_structure(lambda *parts: stack([convert(p) for p in parts]), *results))
+
+    return group
+
+
+def parse_example_dataset(features, num_parallel_calls=1, deterministic=None):
+    """Batches of serialized examples as dicts of features."""
+    from tandem import io
+
+    return lambda dataset: dataset.map(lambda x: io.parse_example(x, features), num_parallel_calls)
+
+
+def make_batched_features_dataset(file_pattern, batch_size, features, reader=None, label_key=None, reader_args=None, num_epochs=None, shuffle=True, shuffle_buffer_size=10000,
+                                  shuffle_seed=None, prefetch_buffer_size=None, reader_num_threads=None, parser_num_threads=None, sloppy_ordering=False, drop_final_batch=False):  # fmt: skip
+    """Batches of dicts out of files of serialized examples, with the label beside them when a key for it is given."""
+    from tandem import io
+    from tandem.data import TFRecordDataset
+
+    files = Dataset.list_files(file_pattern, shuffle=shuffle, seed=shuffle_seed)
+    read = reader or TFRecordDataset
+    dataset = files.interleave(lambda name: read(name, *(reader_args or [])), cycle_length=reader_num_threads or 1)
+    if shuffle:
+        dataset = dataset.shuffle(shuffle_buffer_size, shuffle_seed)
+    if num_epochs != 1:
+        dataset = dataset.repeat(num_epochs)
+    dataset = dataset.batch(batch_size, drop_remainder=drop_final_batch or num_epochs is None)
+    dataset = dataset.map(lambda x: io.parse_example(x, features))
+    if label_key is not None:
+        if label_key not in features:
+            raise ValueError(f"The `label_key` provided ({label_key!r}) must be one of the `features` keys: {features.keys()!r}.")
+        dataset = dataset.map(lambda x: ({k: v for k, v in x.items() if k != label_key}, x[label_key]))
+    return dataset.prefetch(AUTOTUNE if prefetch_buffer_size is None else prefetch_buffer_size)
+
+
+class SqlDataset(Dataset):
+    """The rows of a query of an SQLite database."""
+
+    def __init__(self, driver_name, data_source_name, query, output_types):
+        import sqlite3
+
+        if _strings.text(driver_name) != "sqlite":
+            raise ValueError(f"SqlDataset: the driver is {_strings.text(driver_name)!r}, there is 'sqlite'")
+        types = [as_dtype(t) for t in output_types]
+
+        def rows():
+            connection = sqlite3.connect(_strings.text(data_source_name))
+            try:
+                for row in connection.execute(_strings.text(query)):
+                    if len(row) != len(types):
+                        raise errors.InvalidArgumentError(None, None, f"The number of columns in query result is {len(row)}, expected {len(types)}")
+                    yield tuple(str(v) if t.name == "string" else v for v, t in zip(row, types))
+            finally:
+                connection.close()
+
+        made = Dataset.from_generator(rows, output_signature=tuple(TensorSpec([], t) for t in types))
+        self._init(made._pipe, made._known_nest, "_SqlDatasetV2", [made], made._function, made._flat_specs, made._why)

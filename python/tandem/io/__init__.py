@@ -15,6 +15,7 @@ from tandem.io._examples import (
     VarLenFeature,
     decode_json_example,
     parse_example,
+    parse_sequence_example,
     parse_single_example,
     parse_single_sequence_example,
 )
@@ -40,6 +41,7 @@ from tandem.io._tensors import (
     parse_tensor,
     serialize_tensor,
 )
+from tandem.io._sparse_strings import deserialize_many_sparse, serialize_many_sparse, serialize_sparse
 
 __all__ = [
     "FixedLenFeature",
@@ -61,6 +63,7 @@ __all__ = [
     "decode_png",
     "decode_raw",
     "decode_webp",
+    "deserialize_many_sparse",
     "encode_base64",
     "encode_jpeg",
     "encode_png",
@@ -70,10 +73,13 @@ __all__ = [
     "match_filenames_once",
     "matching_files",
     "parse_example",
+    "parse_sequence_example",
     "parse_single_example",
     "parse_single_sequence_example",
     "parse_tensor",
     "read_file",
+    "serialize_many_sparse",
+    "serialize_sparse",
     "serialize_tensor",
     "tf_record_iterator",
     "write_file",
@@ -124,6 +130,8 @@ def write_graph(graph_or_graph_def, logdir, name, as_text=True):
 
 
 def __getattr__(name):
-    if name in ("parse_sequence_example", "decode_proto", "encode_proto"):
-        raise NotImplementedError(f"tf.io.{name}")
+    if name in ("decode_proto", "encode_proto"):
+        from tandem.io import _messages_of_type
+
+        return getattr(_messages_of_type, name)
     raise AttributeError(f"module 'tandem.io' has no attribute {name!r}")

@@ -190,6 +190,36 @@ def parse_single_sequence_example(serialized, context_features=None, sequence_fe
     return context, sequences
 
 
+def parse_sequence_example(serialized, context_features=None, sequence_features=None, example_names=None, name=None):
+    """(context, sequences, lengths) of a batch of tf.train.SequenceExample. Steps of fixed size are padded to the longest sequence."""
+    from tandem import _arrays, ragged, sparse
+
+    words = as_strings(serialized)
+    parsed = [parse_single_sequence_example(w, context_features, sequence_features) for w in _core.strings_to_list(words)]
+
+    def joined(parts, feature):
+        first = parts[0]
+        if hasattr(first, "dense_shape"):
+            return sparse.concat(0, [sparse.expand_dims(p, 0) for p in parts], expand_nonconcat_dims=True)
+        if isinstance(feature, RaggedFeature):
+            return ragged.stack(parts)
+        if isinstance(feature, FixedLenSequenceFeature):
+            longest = max(p.shape[0] for p in parts)
+            fill = "" if feature.dtype.name == "string" else 0
+            rest = lambda p: [longest - p.shape[0], *p.shape[1:]]  # noqa: E731
+            return _arrays.stack([_arrays.concat([p, _arrays.fill(rest(p), convert(fill, feature.dtype))], 0) for p in parts])
+        return _arrays.stack(parts)
+
+    context = {k: joined([p[0][k] for p in parsed], f) for k, f in (context_features or {}).items()}
+    sequences = {k: joined([p[1][k] for p in parsed], f) for k, f in (sequence_features or {}).items()}
+    lengths = {
+        k: convert(np.array([p[1][k].shape[0] for p in parsed], np.int64))
+        for k, f in (sequence_features or {}).items()
+        if isinstance(f, FixedLenSequenceFeature)
+    }
+    return context, sequences, lengths
+
+
 def _steps(key, feature, steps):
     """One feature of all steps: stacked, sparse or ragged."""
     values, counts = _core.strings.parse_examples(steps, [(key, feature.dtype)])[0]

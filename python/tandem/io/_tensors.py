@@ -32,7 +32,9 @@ def decode_raw(input_bytes, out_type, little_endian=True, fixed_length=None, nam
     array = np.frombuffer(b"".join(parts), kind if little_endian else kind.newbyteorder(">")).reshape(
         *x.shape, size // kind.itemsize
     )
-    return convert(array.astype(kind))
+    from tandem._face import any_tensor
+
+    return any_tensor(array.astype(kind))
 
 
 def decode_csv(records, record_defaults, field_delim=",", use_quote_delim=True, na_value="", select_cols=None, name=None):
@@ -128,7 +130,9 @@ def _fields(raw):
 
 
 def serialize_tensor(tensor, name=None):
-    t = convert(tensor)
+    from tandem._face import any_tensor
+
+    t = any_tensor(tensor)
     shape = b"".join(_block(2, _varint(1 << 3) + _varint(d)) for d in t.shape)
     head = _varint(1 << 3) + _varint(t.dtype.as_datatype_enum) + _block(2, shape)
     if t.dtype is _dtypes.string:
@@ -153,6 +157,8 @@ def _numbers(kind, wire, value):
 
 
 def parse_tensor(serialized, out_type, name=None):
+    from tandem._face import any_tensor
+
     wanted, shape, content, words, numbers, found = as_dtype(out_type), [], None, [], [], None
     for number, wire, value in _fields(one(serialized)):
         if number == 1:
@@ -178,7 +184,7 @@ def parse_tensor(serialized, out_type, name=None):
             raise errors.InvalidArgumentError(
                 None, None, f"parse_tensor: {len(content)} bytes for {count} values of {wanted.name}"
             )
-        return convert(np.frombuffer(content, kind).reshape(shape).copy())
+        return any_tensor(np.frombuffer(content, kind).reshape(shape).copy())
     if wanted.name in ("float16", "bfloat16"):  # their bits, as integers
         numbers = list(np.array(numbers, np.uint16).view(kind))
     elif wanted.is_integer:

@@ -3,7 +3,9 @@ import numpy as np
 
 from tandem import _core
 from tandem._arrays import cast, reshape
+from tandem._dtypes import as_dtype
 from tandem._face import api, convert, float_tensor, ints, number, ops, pair, tensor
+from tandem._graph_ops import depthwise_conv2d_backprop_filter, depthwise_conv2d_backprop_input  # noqa: F401
 from tandem._gather import space_to_batch, top_k  # noqa: F401
 from tandem.math import (  # noqa: F401
     approx_max_k, approx_min_k, in_top_k, l2_normalize, log_softmax, sigmoid, softmax, softplus, softsign, tanh, zero_fraction,
@@ -136,6 +138,12 @@ def batch_norm_with_global_normalization(
 def moments(x, axes, shift=None, keepdims=False, name=None):
     x = tensor(x)
     wide = cast(x, "float32") if x.dtype.size < 4 else x
+    if x.dtype.is_integer:  # of whole numbers all steps are rounded
+        from tandem.math import reduce_mean
+
+        mean = reduce_mean(x, ints(axes), True)
+        variance = reduce_mean(ops.square(ops.subtract(x, mean)), ints(axes), keepdims)
+        return (mean if keepdims else ops.squeeze(mean, axis=ints(axes))), variance
     mean, variance = ops.moments(wide, axis=ints(axes), keepdims=bool(keepdims))
     return cast(mean, x.dtype), cast(variance, x.dtype)
 
@@ -208,10 +216,25 @@ def isotonic_regression(inputs, decreasing=True, axis=-1):
                 blocks.append([(v1 * n1 + v2 * n2) / (n1 + n2), n1 + n2])
         made[at] = np.concatenate([np.full(n, v) for v, n in blocks])
         segments[at] = np.concatenate([np.full(n, i) for i, (_, n) in enumerate(blocks)])
-    out = x.dtype if x.dtype.is_floating else "float32"
-    return convert(
-        np.ascontiguousarray(np.moveaxis(made, -1, axis)), out
-    ), convert(np.ascontiguousarray(np.moveaxis(segments, -1, axis)))
+    out = x.dtype if x.dtype.is_floating else as_dtype("float32")
+    blocks = convert(np.ascontiguousarray(np.moveaxis(segments, -1, axis)))
+    level = convert(np.ascontiguousarray(np.moveaxis(made, -1, axis)), out)
+    if not x.dtype.is_floating:
+        return level, blocks
+    from tandem._gradient import custom_gradient
+
+    @custom_gradient
+    def regressed(x):
+        def backward(g):  # the mean over each block
+            array, result = np.moveaxis(g.numpy(), axis, -1), np.zeros(rows.shape)
+            for at in np.ndindex(rows.shape[:-1]):
+                sizes = np.bincount(segments[at])
+                result[at] = (np.bincount(segments[at], array[at]) / sizes)[segments[at]]
+            return convert(np.ascontiguousarray(np.moveaxis(result, -1, axis)), out)
+
+        return level, backward
+
+    return regressed(x), blocks
 
 
 def scale_regularization_loss(regularization_loss):

@@ -163,7 +163,25 @@ def atrous_conv2d_transpose(value, filters, output_shape, rate, padding, name=No
 
 
 def with_space_to_batch(input, dilation_rate, padding, op, filter_shape=None, spatial_dims=None, data_format=None):
-    raise NotImplementedError("tf.nn.with_space_to_batch; convolutions take dilations themselves")
+    """op, as if its window had holes: on what stands `dilation_rate` apart, brought together into a batch."""
+    from tandem._gather import batch_to_space, required_space_to_batch_paddings, space_to_batch_nd
+
+    x = tensor(input)
+    rates = ints(dilation_rate)
+    axes = sorted(spatial_dims) if spatial_dims is not None else list(range(2, 2 + len(rates)) if channels_first(data_format) else range(1, 1 + len(rates)))
+    if all(r == 1 for r in rates):
+        return op(x, len(rates), padding)
+    if axes != list(range(1, 1 + len(rates))):
+        raise NotImplementedError("tf.nn.with_space_to_batch: spatial axes that do not follow the batch")
+    base = np.zeros((len(rates), 2), np.int64)
+    if padding == "SAME":
+        if filter_shape is None:
+            raise ValueError("filter_shape must be specified for SAME padding")
+        more = (np.array(ints(filter_shape)[: len(rates)]) - 1) * np.array(rates)
+        base = np.stack([more // 2, more - more // 2], 1)
+    pads, crops = required_space_to_batch_paddings([x.shape[a] for a in axes], rates, base)
+    made = op(space_to_batch_nd(x, rates, pads), len(rates), "VALID")
+    return batch_to_space(made, rates, crops)
 
 
 # --- morphology -----------------------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Losses of tf.nn."""
 import numpy as np
 
-from tandem import _core
+from tandem._algorithms import ctc
 from tandem._arrays import _needs_data, cast, concat, expand_dims, reshape
 from tandem._face import api, convert, float_tensor, ints, ops, tensor
 
@@ -24,7 +24,13 @@ def softmax_cross_entropy_with_logits(labels, logits, axis=-1, name=None):
     if labels.shape != logits.shape:
         dims = ops.add(labels, logits).dims
         labels, logits = ops.broadcast_to(labels, shape=dims), ops.broadcast_to(logits, shape=dims)
-    return ops.softmax_crossentropy(labels, logits, axis=axis)
+    made = ops.softmax_crossentropy(labels, logits, axis=axis)
+    if 0 in logits.dims:
+        return made
+    # TensorFlow's gradient is softmax - labels also for labels that do not sum to 1, where it is not that of the value.
+    free = ops.stop_gradient(ops.subtract(ops.sum(labels, axis=[axis]), 1.0))
+    size = ops.logsumexp(logits, axis=[axis])
+    return ops.add(made, ops.multiply(free, ops.subtract(ops.stop_gradient(size), size)))
 
 
 @api
@@ -154,6 +160,7 @@ def ctc_loss(labels, logits, label_length, logit_length, logits_time_major=True,
     from tandem._sparse import SparseTensor
 
     logits = float_tensor(logits, "ctc_loss")
+    kind = logits.dtype
     logits = logits if logits_time_major else ops.swapaxes(logits, axis1=0, axis2=1)
     steps, batch, classes = logits.dims
     blank = (classes - 1 if isinstance(labels, SparseTensor) else 0) if blank_index is None else int(blank_index)
@@ -164,43 +171,9 @@ def ctc_loss(labels, logits, label_length, logit_length, logits_time_major=True,
         at = labels.indices.numpy()
         label_length = np.bincount(at[:, 0], minlength=batch).astype(np.int32)
         labels = sparse.to_dense(labels, default_value=0)
-    labels, label_length, logit_length = cast(tensor(labels), "int32"), cast(
-        tensor(label_length), "int32"
-    ), cast(tensor(logit_length), "int32")
-    longest = labels.dims[1]
-    width = 2 * longest + 1
-    scores = ops.log_softmax(logits)
-    blanks = ops.full(convert(np.int32(blank)), shape=[batch, longest])
-    extended = concat(
-        [
-            reshape(ops.stack([blanks, labels], axis=2), [batch, 2 * longest]),
-            ops.full(convert(np.int32(blank)), shape=[batch, 1]),
-        ],
-        1,
-    )
-    emitted = ops.take_along_axis(scores, ops.broadcast_to(expand_dims(extended, 0), shape=[steps, batch, width]), axis=2)
-    low = float(-1e30) if logits.dtype.size > 2 else -1e4
-    # A label may follow the one two places before unless both are the same or one is a blank.
-    before = ops.pad(extended, convert(np.int32(-1)), low=[0, 2], high=[0, 0])[:, :width]
-    skips = ops.logical_and(ops.not_equal(extended, before), ops.not_equal(extended, convert(np.int32(blank))))
-    place = ops.iota(shape=[batch, width], axis=1, dtype="int32")
-    start = ops.where(ops.less(place, 2), emitted[0], low)
-
-    def step(carry, rows):
-        (alpha, time), (line,) = carry, rows
-        one = ops.pad(alpha, convert(low, alpha.dtype), low=[0, 1], high=[0, 0])[:, :width]
-        two = ops.pad(alpha, convert(low, alpha.dtype), low=[0, 2], high=[0, 0])[:, :width]
-        two = ops.where(skips, two, low)
-        total = ops.logaddexp(ops.logaddexp(alpha, one), two) + line
-        total = ops.maximum(total, low)
-        running = expand_dims(ops.less(time, logit_length), -1)
-        return [ops.where(running, total, alpha), ops.add(time, 1)], []
-
-    (alpha, _), _ = _core.scan(step, [ops.cast(start, dtype=logits.dtype), convert(np.int32(1))], [emitted[1:]])
-    last = ops.take_along_axis(alpha, expand_dims(ops.multiply(label_length, 2), -1), axis=1)
-    prior = ops.take_along_axis(alpha, expand_dims(ops.maximum(ops.subtract(ops.multiply(label_length, 2), 1), 0), -1), axis=1)
-    prior = ops.where(expand_dims(ops.greater(label_length, 0), -1), prior, low)
-    return ops.negative(ops.squeeze(ops.logaddexp(last, prior), axis=[1]))
+    labels, label_length, logit_length = (cast(tensor(x), "int32") for x in (labels, label_length, logit_length))
+    logits = logits if logits.dtype.size > 2 else cast(logits, "float32")
+    return cast(ctc.loss(labels, ops.swapaxes(logits, axis1=0, axis2=1), label_length, logit_length, blank), kind)
 
 
 def _decoded(paths):
@@ -266,7 +239,7 @@ def ctc_beam_search_decoder(inputs, sequence_length, beam_width=100, top_paths=1
 
 def ctc_unique_labels(labels, name=None):
     array = tensor(labels).numpy()
-    rows, index = [], np.zeros_like(array)
+    rows, index = [], np.zeros(array.shape, np.int32)
     for i, row in enumerate(array):
         order = {}
         for j, v in enumerate(row):
@@ -276,8 +249,8 @@ def ctc_unique_labels(labels, name=None):
 
 
 def collapse_repeated(labels, seq_length, name=None):
-    array, lengths = tensor(labels).numpy(), ints(seq_length)
+    array, lengths, kind = tensor(labels).numpy(), ints(seq_length), tensor(seq_length).dtype.as_numpy_dtype
     rows = [[v for j, v in enumerate(row[:n]) if j == 0 or v != row[j - 1]] for row, n in zip(array, lengths)]
     width = max(map(len, rows), default=0)
     made = np.array([r + [0] * (width - len(r)) for r in rows], array.dtype)
-    return convert(made), convert(np.array([len(r) for r in rows], np.int32))
+    return convert(made), convert(np.array([len(r) for r in rows], kind))

@@ -38,7 +38,15 @@ avg_pool, avg_pool1d, avg_pool2d, avg_pool3d = _pool("avg", None, None), _pool("
 @api
 def pool(input, window_shape, pooling_type, strides=None, padding="VALID", data_format=None, dilations=None, name=None):
     if dilations is not None and any(d != 1 for d in np.atleast_1d(dilations)):
-        raise NotImplementedError("tf.nn.pool with dilations")
+        from tandem.nn._conv import with_space_to_batch
+
+        rank = tensor(input).ndim - 2
+        if strides is not None and any(s != 1 for s in np.atleast_1d(strides)):
+            raise ValueError("strides > 1 not supported in conjunction with dilation_rate > 1")
+        first = channels_first(data_format)
+        x = to_last(tensor(input), first)
+        inner = lambda t, _, mode: _pooled(t, window_shape, 1, mode, None, rank, pooling_type.lower())  # noqa: E731
+        return to_first(with_space_to_batch(x, spatial(dilations, rank, data_format), padding, inner, window_shape), first)
     return _pooled(input, window_shape, strides, padding, data_format, tensor(input).ndim - 2, pooling_type.lower())
 
 

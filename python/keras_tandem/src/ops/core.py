@@ -10,12 +10,15 @@ from keras.src.backend.common.stateless_scope import StatelessScope
 from keras.src.backend.common.symbolic_scope import SymbolicScope
 from keras.src.backend.config import floatx
 
-from tandem import _convert, _core
-from tandem._trace import CallShapes, begun_again
+from tandem import _convert, _core, _float8
+from tandem._complex import ComplexTensor
+from tandem._convert import NotOneTensor
+from tandem._sparse import SparseTensor
+from tandem._trace import CallShapes, NeedsData, begun_again
 
 SUPPORTS_SPARSE_TENSORS = False
 SUPPORTS_RAGGED_TENSORS = False
-SUPPORTS_COMPLEX_DTYPES = False
+SUPPORTS_COMPLEX_DTYPES = True
 SUPPORTS_GRADIENT = True
 IS_THREAD_SAFE = False  # callbacks run between steps, on the thread that called fit
 
@@ -24,16 +27,29 @@ Tensor = _core.Tensor
 _slice = slice  # Python's own; a function of this name is below
 
 
+_FLOATS = ("float32", "float64", "float16", "bfloat16")
+
+
 # --- tensors ----------------------------------------------------------------------------------------------------------------------------
 
 
 def convert_to_tensor(x, dtype=None, sparse=None, ragged=None):
-    if sparse:
+    if isinstance(x, SparseTensor):
+        if sparse:
+            return x if dtype is None else _cast_sparse(x, dtype)
+        x = dense(x)
+    elif sparse and not isinstance(x, Tensor):  # a tensor that is dense stays so
         raise ValueError("`sparse=True` is not supported with the tandem backend")
     if ragged:
         raise ValueError("`ragged=True` is not supported with the tandem backend")
     if isinstance(x, KerasVariable):
         x = x.value
+    if isinstance(x, ComplexTensor) or dtype is not None and is_complex(dtype) or type(x) is complex or getattr(getattr(x, "dtype", None), "kind", None) == "c":
+        return _complex_tensor(x, dtype)
+    if isinstance(x, _float8.Float8Tensor):
+        return x if dtype is None else _float8.cast(x, standardize_dtype(dtype))
+    if dtype is not None and _float8.is_float8(dtype):
+        return _float8.Float8Tensor.make(convert_to_tensor(x), dtype)
     if isinstance(x, KerasTensor):
         raise ValueError(f"a KerasTensor has no value: {x}")
     if dtype is not None:
@@ -42,31 +58,86 @@ def convert_to_tensor(x, dtype=None, sparse=None, ragged=None):
         return x if dtype is None or x.dtype.name == dtype else _core.ops.cast(x, dtype=dtype)
     if dtype is None and isinstance(x, float):
         dtype = floatx()
+    if type(x) is float and dtype in _FLOATS and _core.is_tracing():
+        return _core.ops.cast(x, dtype=dtype)  # a number in the graph, where equal ones are one; a tensor would be an operand of its own
     return _convert.convert(x, dtype)
+
+
+def is_complex(dtype):
+    return "complex" in str(dtype)
+
+
+def _complex_tensor(x, dtype):
+    """Numbers without a type are complex64, NumPy's arrays as they are."""
+    if dtype is not None and not is_complex(dtype):
+        raise NotOneTensor(x if isinstance(x, ComplexTensor) else ComplexTensor.make(x))
+    if dtype is None:
+        dtype = "complex128" if str(getattr(x, "dtype", "")).endswith("complex128") else "complex64"
+    return ComplexTensor.make(convert_to_tensor(x) if isinstance(x, KerasVariable) else x, standardize_dtype(dtype))
 
 
 def convert_to_numpy(x):
     if isinstance(x, KerasVariable):
         x = x.value
+    if isinstance(x, SparseTensor):
+        x = dense(x)
     if isinstance(x, _core.Variable):
         x = x.read()
-    return np.asarray(x.numpy()) if isinstance(x, Tensor) else np.array(x)
+    return np.asarray(x.numpy()) if isinstance(x, (Tensor, ComplexTensor)) else np.array(x)
 
 
 def is_tensor(x):
-    return isinstance(x, Tensor)
+    return isinstance(x, (Tensor, SparseTensor, ComplexTensor, _float8.Float8Tensor))
+
+
+def dense(x):
+    """What stands in a sparse tensor, in one of all elements. In a compiled function, where the places are computed, too."""
+    flat = ops.matmul(_whole(x.indices), _whole(_strides(x)))
+    total = ops.full(ops.cast(0, dtype=x.dtype), shape=[_product(_extents(x))])
+    made = ops.scatter(total, ops.expand_dims(flat, axis=[1]), x.values, mode="add")
+    return ops.reshape(made, shape=_extents(x))
+
+
+def _whole(x):
+    return ops.cast(x, dtype="int64")
+
+
+def _extents(x):
+    if x.dense_shape.is_traced:
+        raise NeedsData("a sparse tensor whose shape is computed")
+    return [int(n) for n in x.dense_shape.numpy()]
+
+
+def _product(extents):
+    total = 1
+    for n in extents:
+        total *= n
+    return total
+
+
+def _strides(x):
+    extents = _extents(x)
+    return np.array([_product(extents[i + 1 :]) for i in range(len(extents))], np.int64)
+
+
+def _cast_sparse(x, dtype):
+    return x.with_values(ops.cast(x.values, dtype=standardize_dtype(dtype)))
 
 
 def shape(x):
     """The extents; where one is not known yet, an object that stands for it in other shapes."""
     if isinstance(x, KerasTensor):
         return x.shape
-    if isinstance(x, Tensor):
+    if isinstance(x, (Tensor, ComplexTensor, _float8.Float8Tensor)):
         return x.dims
     return tuple(x.shape)
 
 
 def cast(x, dtype):
+    if isinstance(x, SparseTensor):
+        return _cast_sparse(x, dtype)
+    if isinstance(x, ComplexTensor) and not is_complex(dtype):
+        return cast(x.re, dtype)
     return convert_to_tensor(x, dtype=standardize_dtype(dtype))
 
 

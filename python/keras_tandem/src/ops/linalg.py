@@ -6,6 +6,7 @@ from keras.src import tree
 
 from keras_tandem.src.ops._numpy.common import convert_to_tensor, floating, ops, promoted
 from tandem import _core
+from tandem._complex import ComplexTensor
 
 
 def _matrices(x):
@@ -35,17 +36,13 @@ def det(a):
 
 
 def eig(x):
-    """Eigenvalues and eigenvectors, as long as they are real: the backend has no complex types."""
+    """Eigenvalues and eigenvectors: real tensors where they are real, complex ones where they are not, or where a function is traced."""
     real, imag, vectors, vectors_imag = ops.eig(floating(x))
-    if real.is_traced:
-        raise NotImplementedError(
-            "eig: whether the eigenvalues are real is not known while a function is traced; eigh takes symmetric matrices"
-        )
-    largest = max(float(np.abs(part.numpy()).max(initial=0)) for part in (imag, vectors_imag))
-    scale = float(np.abs(real.numpy()).max(initial=0))
-    if largest > 1e-6 * max(scale, 1.0):
-        raise NotImplementedError("eig: these eigenvalues are complex, and the backend has no complex types")
-    return real, vectors
+    if not real.is_traced:
+        largest = max(float(np.abs(part.numpy()).max(initial=0)) for part in (imag, vectors_imag))
+        if largest <= 1e-6 * max(float(np.abs(real.numpy()).max(initial=0)), 1.0):
+            return real, vectors
+    return ComplexTensor(real, imag), ComplexTensor(vectors, vectors_imag)
 
 
 def eigh(x):

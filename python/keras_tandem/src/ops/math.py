@@ -159,3 +159,15 @@ def erfinv(x):
 
 def logdet(x):
     return ops.slogdet(floating(x))[1]
+
+
+def _get_complex_tensor_from_tuple(x):
+    """The name under which Keras's polar() asks every backend for a complex tensor of two real ones."""
+    from tandem._complex import ComplexTensor
+
+    real, imag = (convert_to_tensor(part) for part in x)
+    if real.shape != imag.shape:
+        raise ValueError(f"Input `x` should be a tuple of two tensors of one shape. Received: shapes {real.shape} and {imag.shape}")
+    if not real.dtype.is_floating:
+        raise ValueError(f"At least one tensor in input `x` is not of float type. Received: x={x}.")
+    return ComplexTensor(real, imag)

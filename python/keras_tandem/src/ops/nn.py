@@ -1,6 +1,7 @@
 """Neural networks: activations, losses, normalization, attention. Windows over images are in convolution.py."""
 from keras.src.backend.config import epsilon as default_epsilon
 
+from keras_tandem.src import replicas
 from keras_tandem.src.ops.convolution import (  # noqa: F401 (they belong to this module's face)
     adaptive_average_pool,
     adaptive_max_pool,
@@ -268,17 +269,27 @@ _HALF_LIMIT = 65504.0
 
 
 def moments(x, axes, keepdims=False, synchronized=False):
-    if synchronized:
-        raise NotImplementedError("Argument synchronized=True is not supported with the tandem backend.")
     x = convert_to_tensor(x)
     axes = [axes] if isinstance(axes, int) else list(axes)
     dtype = x.dtype.name
     is_half = dtype in ("float16", "bfloat16")
-    mean, variance = ops.moments(cast(x, "float32") if is_half else x, axis=axes, keepdims=keepdims)
+    wide = cast(x, "float32") if is_half else x
+    replica = replicas.several() if 0 in axes else None
+    if replica is not None and (synchronized or getattr(replica.strategy.extended, "synchronizes_statistics", False)):
+        mean, variance = _moments_of_all(wide, axes, keepdims, replica)
+    else:
+        mean, variance = ops.moments(wide, axis=axes, keepdims=keepdims)
     if not is_half:
         return mean, variance
     # The squares of halves leave their range: computed wider, and cut to what fits.
     return tuple(cast(ops.clip(m, -_HALF_LIMIT, _HALF_LIMIT), dtype) for m in (mean, variance))
+
+
+def _moments_of_all(x, axes, keepdims, replica):
+    """Of the rows of all replicas: each one's means count by its rows."""
+    mean = replica.all_reduce("SUM", ops.mean(x, axis=axes, keepdims=True) * replica.weight)
+    variance = replica.all_reduce("SUM", ops.mean(ops.square(x - mean), axis=axes, keepdims=True) * replica.weight)
+    return (mean, variance) if keepdims else (ops.squeeze(mean, axis=axes), ops.squeeze(variance, axis=axes))
 
 
 def batch_normalization(x, mean, variance, axis, offset=None, scale=None, epsilon=1e-3):

@@ -29,3 +29,9 @@ from keras_tandem.src.ops._numpy.shape import (
     hsplit, hstack, moveaxis, ndim, pad, ravel, repeat, reshape, roll, rot90, size, split, squeeze, stack, swapaxes, tile, trace,
     transpose, tril, triu, vsplit, vstack,
 )  # fmt: skip
+
+from keras_tandem.src.ops.complex_numbers import taking_complex as _taking_complex  # noqa: E402
+
+for _name, _function in list(globals().items()):
+    if callable(_function) and not _name.startswith("_"):
+        globals()[_name] = _taking_complex(_function)

@@ -4,10 +4,13 @@ from keras.src.backend.config import floatx
 
 from keras_tandem.src.ops.core import Tensor, cast, convert_to_tensor, ops
 from tandem import _core
+from tandem._complex import ComplexTensor
+from tandem._convert import NotOneTensor
+from tandem._sparse import SparseTensor
 
 __all__ = [
-    "Dim", "Tensor", "axis_of", "cast", "convert_to_tensor", "dtype_of", "extent", "floating", "floatx", "function", "is_number",
-    "ops", "product", "promoted", "promoted_floats", "ravel", "result_type", "resulting", "values",
+    "Dim", "SparseTensor", "Tensor", "axis_of", "cast", "convert_to_tensor", "dtype_of", "extent", "floating", "floatx", "function", "is_number",
+    "ops", "product", "promoted", "promoted_floats", "ravel", "real_tensor", "result_type", "resulting", "values",
 ]  # fmt: skip
 
 Dim = _core.Dim
@@ -40,12 +43,23 @@ def resulting(*xs):
 
 def floating(x):
     """A tensor of floats. Integers become Keras's own float type."""
-    x = convert_to_tensor(x)
+    x = real_tensor(x)
     return x if x.dtype.is_floating else cast(x, floatx())
+
+
+def real_tensor(x):
+    """A tensor of real numbers; complex ones are another class, which complex_numbers.py looks after."""
+    x = convert_to_tensor(x)
+    if isinstance(x, ComplexTensor):
+        raise NotOneTensor(x)
+    return x
 
 
 def _shared_type(xs):
     """The type of all tensors among xs, when they have one that a Python number beside them does not change; else None."""
+    for x in xs:
+        if isinstance(x, (ComplexTensor, complex)):
+            raise NotOneTensor(x)
     dtypes = {x.dtype.name: x.dtype for x in xs if isinstance(x, Tensor)}
     if len(dtypes) != 1:
         return None

@@ -5,7 +5,7 @@ from keras.src.backend.common import standardize_dtype
 from keras.src.backend.common.dtypes import INT_TYPES
 
 from keras_tandem.src.ops._numpy.common import (
-    cast, convert_to_tensor, floating, floatx, function, is_number, ops, promoted, promoted_floats,
+    cast, convert_to_tensor, floating, floatx, function, is_number, ops, promoted, promoted_floats, real_tensor,
 )  # fmt: skip
 
 
@@ -124,28 +124,28 @@ def logical_not(x):
     return ops.logical_not(_truth(x))
 
 
-# Numbers are real here: the backend has no complex types.
+# Of real numbers; complex ones are in complex_numbers.py.
 
 
 def conjugate(x):
-    return convert_to_tensor(x)
+    return real_tensor(x)
 
 
 def conj(x):
-    return convert_to_tensor(x)
+    return real_tensor(x)
 
 
 def real(x):
-    return convert_to_tensor(x)
+    return real_tensor(x)
 
 
 def imag(x):
-    x = convert_to_tensor(x)
+    x = real_tensor(x)
     return ops.full(cast(0, x.dtype), shape=x.dims)
 
 
 def isreal(x):
-    return ops.full(True, shape=convert_to_tensor(x).dims)
+    return ops.full(True, shape=real_tensor(x).dims)
 
 
 def angle(x):

@@ -1,7 +1,7 @@
 """Sums of products."""
 import numpy as np
 
-from keras_tandem.src.ops._numpy.common import Dim, axis_of, cast, convert_to_tensor, floating, function, ops, promoted, resulting
+from keras_tandem.src.ops._numpy.common import Dim, SparseTensor, axis_of, cast, convert_to_tensor, floating, function, ops, promoted, resulting
 
 
 def _of_two(name):
@@ -24,7 +24,23 @@ outer = _of_two("outer")
 vdot = _of_two("vdot")
 
 
+def _rows_times(x1, x2):
+    """A sparse matrix by a dense one: what stands in a row takes its share of x2's rows."""
+    x1, x2 = promoted_sparse(x1, x2)
+    rows, columns = x1.indices[:, 0], x1.indices[:, 1]
+    parts = ops.multiply(ops.expand_dims(x1.values, axis=[1]), ops.take(x2, columns, axis=0))
+    return ops.segment_sum(parts, cast(rows, "int32"), segments=int(x1.dense_shape.numpy()[0]))
+
+
+def promoted_sparse(x1, x2):
+    x2 = convert_to_tensor(x2)
+    dtype = resulting(x1, x2)
+    return cast(x1, dtype), cast(x2, dtype)
+
+
 def matmul(x1, x2):
+    if isinstance(x1, SparseTensor) and x1.ndim == 2 and len(x2.shape) == 2 and not x1.dense_shape.is_traced:
+        return _rows_times(x1, x2)
     x1, x2 = convert_to_tensor(x1), convert_to_tensor(x2)
     if x1.dtype.name == x2.dtype.name == "int8":
         return ops.matmul(x1, x2, dtype="int32")  # as quantized layers want it

@@ -1,0 +1,18 @@
+// How fast a device is: measured once on a machine and kept on disk.
+#pragma once
+#include "device/device.hpp"
+
+namespace tandem::device {
+
+// Small kernels and copies on the device itself, a fraction of a second; the fastest of a few runs counts, since others may be at work.
+Rates measure(Device& device);
+
+// What is on disk for a device of this description and driver, else measured and written there. Never what `info().rates` says already.
+Rates calibrated(Device& device);
+Rates measured_again(Device& device);  // and written
+
+// As text on disk; nothing when it is not ours.
+std::string to_text(const Rates& rates);
+bool from_text(std::string_view text, Rates& rates);
+
+}  // namespace tandem::device

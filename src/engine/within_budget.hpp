@@ -1,0 +1,28 @@
+// Which plan a step gets when it does not fit into a device's memory as it is: of those that compute again, keep results on the host, keep
+// state there and update it there, the one that the cost model says is fastest.
+#pragma once
+#include <tandem/error.hpp>
+
+#include "engine/engine.hpp"
+#include "engine/state_placement.hpp"
+
+namespace tandem::engine {
+
+// How a request becomes a plan, without deciding anything about memory.
+struct Planner {
+  std::function<Planned(const plan::Request&, std::span<const plan::DeviceFacts>, const plan::PlanOptions&)> plan;
+  // Where a node of a graph is computed when there is no limit.
+  std::function<int32_t(const ir::Graph&, const ir::Node&)> device_of;
+};
+
+// The smallest limit that works is in the report.
+class DoesNotFit : public ResourceError {
+ public:
+  DoesNotFit(const std::string& text, plan::BudgetReport r) : ResourceError(text, ErrorCode::ResourceExhausted), report(std::move(r)) {}
+  const plan::BudgetReport report;
+};
+
+// DoesNotFit when there is none: what the step needs at least, what sets it, what is largest, what was tried.
+Planned planned_within(const plan::Request& request, const Devices& devices, std::vector<plan::DeviceFacts> facts, const Planner& planner);
+
+}  // namespace tandem::engine
