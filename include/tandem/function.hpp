@@ -55,7 +55,7 @@ class FlatCallable {
   std::string graph_str() const;                                             // the last traced graph, as text
   // What the last plan does to stay within a device's memory, in one line; empty when it fits as it is.
   std::string budget_summary() const;
-  std::vector<Variable> variables() const;                                   // those that the last trace reads or writes
+  std::vector<Variable> variables() const;  // those that the last trace reads or writes
 
  private:
   friend class frontend::FunctionImpl;

@@ -105,8 +105,7 @@ void add_devices(nb::module_& m) {
         return device < 0 ? std::string() : frontend::active_engine().devices().at(device).info().name;
       },
       "The engine's name of a device that may be called as in TensorFlow.");
-  m.def(
-      "tensor_device", [](const Tensor& t) { return t.device(); }, "The engine's name of the device that it belongs to.");
+  m.def("tensor_device", [](const Tensor& t) { return t.device(); }, "The engine's name of the device that it belongs to.");
   m.def("to_device", [](nb::handle tensor, const std::string& name) {
     const Tensor t = to_tensor(tensor.ptr());
     const PythonCall call;

@@ -249,7 +249,8 @@ void add_functions(nb::module_& m) {
       nb::arg("reset") = false,
       "Bytes in use, at most so far, and the limit (0: none): of the engine's device, of host memory that copies to it reach, and of the "
       "host's account.");
-  nb::class_<ThreadWork>(m, "ThreadWork", "What this thread traces and records. `with work:` in another thread goes on with it, while this one waits.")
+  nb::class_<ThreadWork>(m, "ThreadWork",
+                         "What this thread traces and records. `with work:` in another thread goes on with it, while this one waits.")
       .def(nb::init<>())
       .def("__enter__",
            [](nb::handle self) {

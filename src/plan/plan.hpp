@@ -117,7 +117,7 @@ struct KernelFacts {
   std::vector<bool> in_place;  // one an input: whether an output of as many bytes may take its place. Empty: none
   std::string name;            // which entry of the device's list it is
   codegen::Cost cost;
-  double seconds = 0;          // where a device has a limit
+  double seconds = 0;  // where a device has a limit
 };
 struct DeviceFacts {
   bool host_memory = true;

@@ -341,7 +341,6 @@ std::vector<Array> run_loops(const Loops& l, const std::vector<Array>& in, const
   return out;
 }
 
-
 Attrs bound_attrs(const Attrs& attrs, const Bindings& bindings) {
   Attrs out;
   for (const Attrs::Entry& e : attrs.entries()) {
