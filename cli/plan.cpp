@@ -7,7 +7,7 @@
 namespace tandem::cli {
 namespace {
 
-constexpr const PlanMode* kModes[] = {&kPlanModel, &kPlanCards, &kPlanAllocate, &kPlanDag};
+constexpr const PlanMode* kModes[] = {&kPlanDag, &kPlanAllocate, &kPlanCards, &kPlanModel};
 
 constexpr std::string_view kFlags[] = {"cards", "json", "curve", "quick"};
 

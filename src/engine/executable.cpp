@@ -392,7 +392,8 @@ Planned planned(plan::Request request, const Devices& devices) {
   Planned made = planner.plan(placed, free, {});
   if (!fits(made.plan, device_facts)) {
     know_times();
-    made = planned_within(placed, devices, std::move(device_facts), planner);
+    made = planned_within(placed, devices, device_facts, planner);
+    TANDEM_CHECK(fits(made.plan, device_facts), "I19: the plan of ", graph.name, " takes more than a device's limit");
   }
   made.homes = request.input_devices;
   return made;

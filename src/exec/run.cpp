@@ -237,7 +237,7 @@ class Runner {
   size_t reached_ = 0;
 };
 
-// Everything that was given to streams has been done when this returns.
+// I24: everything that was given to streams has been done when this returns, so memory may go back.
 void drain(const Plan& plan, std::span<device::Device* const> devices) {
   std::vector<bool> seen(devices.size());
   for (const Step& s : plan.steps) {
@@ -278,6 +278,7 @@ void Events::end(std::span<device::Device* const> devices) {
     }
 }
 
+// I22: the plan's steps in the plan's order, in the plan's memory. I23: the first error ends it, and is thrown when all streams are done.
 void run(const Plan& plan, const Machine& machine, const Places& places, Events& events, size_t& reached) {
   std::optional<StepProfile> profile;
   if (log::enabled(log::Topic::Step)) profile.emplace();

@@ -245,6 +245,7 @@ class FunctionImpl {
     return t;
   }
 
+  // A variable comes in once and goes out at most once (I5).
   struct Captured {
     std::vector<int32_t> donations;  // one an output: the input whose place it may take, or -1
     std::vector<bool> is_state;      // one an input: it may move to another device for good

@@ -30,6 +30,7 @@ struct Node {
   int32_t device = -1;  // that was asked for, as the engine numbers them; -1: any. Inputs and constants have none
 };
 
+// Once built it does not change (I3): everybody holds it as const, and a pass makes another one.
 class Graph {
  public:
   std::vector<Node> nodes;

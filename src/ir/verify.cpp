@@ -101,10 +101,10 @@ std::string outputs_exist(const OpTable&, const Graph& g, int32_t, const Spec&) 
 }
 
 constexpr VerifyRule kRowIsKnown{1, "the row is one of the table", true, row_is_known};
-constexpr VerifyRule kInputsComeFirst{2, "inputs precede their users", true, inputs_come_first};
+constexpr VerifyRule kInputsComeFirst{2, "I1: inputs precede their users", true, inputs_come_first};
 constexpr VerifyRule kOperandsExist{3, "operands exist", true, operands_exist};
 constexpr VerifyRule kAttributesAreComplete{4, "attributes are complete", true, attributes_are_complete};
-constexpr VerifyRule kTypesAreInferred{5, "types are as inferred", true, types_are_inferred};
+constexpr VerifyRule kTypesAreInferred{5, "I2: types are as inferred", true, types_are_inferred};
 constexpr VerifyRule kSubgraphsAreGood{6, "sub-graphs are closed and good", true, subgraphs_are_good};
 constexpr VerifyRule kInputsAreListed{7, "inputs are listed in order", false, inputs_are_listed};
 constexpr VerifyRule kOutputsExist{8, "outputs exist", false, outputs_exist};

@@ -91,6 +91,7 @@ struct BudgetReport {
   std::vector<std::pair<std::string, size_t>> largest;  // values alive there
 };
 
+// Plain data (I20): no device, program or address is in it.
 struct Plan {
   std::vector<Step> steps;
   std::vector<Arena> arenas;             // planned peak of everything that lives only inside a run; one a device that has any

@@ -91,6 +91,7 @@ class Replay {
     for (const Effect& e : s.reads()) {
       const Slot& r = e.slot;
       if (r.base == Slot::Base::Arena && r.bytes && r.shift >= r.bytes) fail(number, "I8: reads ", r, " from byte ", r.shift, " on");
+      // A view that outlives its storage reads another value's bytes (I14).
       if (!holds(r)) fail(number, "I13: reads ", r, ", which does not hold that value");
     }
     for (size_t a = s.reads().size(); a < s.effects.size(); ++a) {

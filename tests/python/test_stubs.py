@@ -3,6 +3,7 @@
 import ast
 import inspect
 import pydoc
+import types
 from pathlib import Path
 
 import pytest
@@ -59,7 +60,8 @@ def test_the_module_has_a_stub_for_each_of_its_names():
     tensor = next(n for n in module.body if isinstance(n, ast.ClassDef) and n.name == "Tensor")
     members = {n.name for n in tensor.body if isinstance(n, ast.FunctionDef)}
     members |= {n.target.id for n in tensor.body if isinstance(n, ast.AnnAssign)}
-    wanted = {"__add__", "__hash__", "__iter__", *(n for n in vars(_core.Tensor) if not n.startswith("_"))}
+    own = (n for n, member in vars(_core.Tensor).items() if not n.startswith("_") and not isinstance(member, types.FunctionType))  # the face adds some
+    wanted = {"__add__", "__hash__", "__iter__", *own}
     assert wanted <= members, f"Tensor's stub lacks {sorted(wanted - members)}"
     for other in STUBS.glob("*.pyi"):
         ast.parse(other.read_text())

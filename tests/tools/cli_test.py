@@ -288,7 +288,7 @@ class Machine(Command):
         self.assertFalse(found["null"]["computes"])
         broken = {d["name"]: d for d in json.loads(tandem("devices", "--json", TANDEM_CPU_ISA="abacus").stdout)}
         self.assertIn("TANDEM_CPU_ISA is 'abacus'", broken["cpu"]["problem"])
-        self.fails(tandem("devices", "--json", "1"), 2, 'tandem devices: --json takes no value, not "1"; see tandem devices --help')
+        self.fails(tandem("devices", "--json", "1"), 2, 'tandem devices: "1" is not an option; see tandem devices --help')
 
     def test_cores_are_shared_out(self):
         cores = sorted(os.sched_getaffinity(0))

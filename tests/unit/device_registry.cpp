@@ -83,6 +83,7 @@ TEST(Registry, AsksAFolderOnlyWhenThoseBeforeItHaveNotWhatIsWanted) {
 
 // In one test, for what is made stays: the process has one registry.
 TEST(Registry, DevicesAreDividedBeforeTheirFirstUse) {
+  error_in([] { names(); });  // a folder that cannot say what it has is asked again
   EXPECT_EQ(error_of_configure("abacus", {1}).substr(0, 43), "device: there is no device 'abacus'; there ");
   EXPECT_EQ(error_of_configure("whole", {1}), "device: whole takes no limits and cannot be divided");
   EXPECT_EQ(error_of_configure("gpu:0", {}), "device: gpu:0 needs at least one limit, 0 for none");

@@ -187,6 +187,7 @@ TEST_F(Budgets, MoreMemoryIsNeverSlower) {
   for (const size_t percent : {30, 40, 50, 60, 70, 80, 90, 100}) {
     SCOPED_TRACE(percent);
     const Trained t = train(machine(unlimited * percent / 100), net, 1);
+    if (t.plan.budgets.empty()) continue;  // it fits as it is
     EXPECT_GT(t.plan.seconds, 0);
     EXPECT_LE(t.plan.seconds, before);
     before = t.plan.seconds;

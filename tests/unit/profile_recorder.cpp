@@ -86,7 +86,8 @@ TEST_F(TheRecorder, IsOneAtATime) {
 
 TEST_F(TheRecorder, KeepsTheNewestAndCountsTheOthers) {
   r.start(10);
-  for (int i = 0; i < 25; ++i) r.add({.begin = i, .end = i + 1}, r.generation());
+  const uint16_t track = r.track("cpu", "compute");
+  for (int i = 0; i < 25; ++i) r.add({.begin = i, .end = i + 1, .track = track}, r.generation());
   const Recording done = r.stop();
   ASSERT_EQ(done.records.size(), 10);
   EXPECT_EQ(done.lost_records, 15);
