@@ -334,6 +334,20 @@ bool fits(const plan::Plan& plan, std::span<const plan::DeviceFacts> facts) {
   return true;
 }
 
+// I19. Decisions are made for the first device whose limit a plan goes over.
+[[noreturn]] void refuse_several(const plan::Plan& plan, std::span<const plan::DeviceFacts> facts, const Devices& devices,
+                                 const std::string& name) {
+  std::string over;
+  for (size_t d = 0; d < facts.size(); ++d) {
+    const size_t peak = plan.peak_bytes(static_cast<int32_t>(d));
+    if (!facts[d].host_memory && facts[d].limit_bytes > 0 && peak > facts[d].limit_bytes)
+      over += cat(over.empty() ? "" : ", ", devices.at(d).info().name, " (", peak, " bytes of ", facts[d].limit_bytes, ")");
+  }
+  resource_error(ErrorCode::ResourceExhausted, name.empty() ? "call" : name,
+                 ": it does not fit into the limits of several devices at once: ", over,
+                 "\n  hint: a larger limit, a smaller batch, or all of it on one device");
+}
+
 // Of what all devices keep in the host's memory.
 size_t pinned_limit(const Devices& devices) {
   for (Memory* m : devices.pinned)
@@ -393,7 +407,7 @@ Planned planned(plan::Request request, const Devices& devices) {
   if (!fits(made.plan, device_facts)) {
     know_times();
     made = planned_within(placed, devices, device_facts, planner);
-    TANDEM_CHECK(fits(made.plan, device_facts), "I19: the plan of ", graph.name, " takes more than a device's limit");
+    if (!fits(made.plan, device_facts)) refuse_several(made.plan, device_facts, devices, request.graph.name);
   }
   made.homes = request.input_devices;
   return made;
