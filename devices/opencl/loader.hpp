@@ -7,22 +7,17 @@
 namespace tandem::opencl {
 
 // clName -> functions().Name, with the types of the header.
-#define TANDEM_OPENCL_FUNCTIONS(X)                                                                                                 \
-  X(GetPlatformIDs)                                                                                                                \
-  X(GetPlatformInfo)                                                                                                               \
-  X(GetDeviceIDs)                                                                                                                  \
-  X(GetDeviceInfo)                                                                                                                 \
-  X(CreateSubDevices)                                                                                                              \
-  X(CreateContext)                                                                                                                 \
-  X(CreateCommandQueue)                                                                                                            \
-  X(CreateBuffer)                                                                                                                  \
-  X(ReleaseMemObject)                                                                                                              \
-  X(RetainMemObject) X(SetMemObjectDestructorCallback) X(EnqueueMapBuffer) X(EnqueueUnmapMemObject) X(CreateProgramWithSource)     \
-      X(CreateProgramWithBinary) X(BuildProgram) X(GetProgramBuildInfo) X(GetProgramInfo) X(ReleaseProgram) X(CreateKernel)        \
-          X(SetKernelArg) X(ReleaseKernel) X(EnqueueNDRangeKernel) X(EnqueueReadBuffer) X(EnqueueWriteBuffer) X(EnqueueCopyBuffer) \
-              X(EnqueueFillBuffer) X(EnqueueMarkerWithWaitList) X(EnqueueBarrierWithWaitList) X(Flush) X(Finish) X(WaitForEvents)  \
-                  X(GetEventInfo) X(SetEventCallback) X(ReleaseEvent) X(CreateUserEvent) X(SetUserEventStatus) X(RetainEvent)      \
-                      X(ReleaseContext) X(ReleaseCommandQueue) X(RetainCommandQueue) X(GetEventProfilingInfo)
+// clang-format off: it makes stairs of them
+#define TANDEM_OPENCL_FUNCTIONS(X) \
+  X(GetPlatformIDs) X(GetPlatformInfo) X(GetDeviceIDs) X(GetDeviceInfo) X(CreateSubDevices) X(CreateContext) \
+  X(CreateCommandQueue) X(CreateBuffer) X(ReleaseMemObject) X(RetainMemObject) X(SetMemObjectDestructorCallback) \
+  X(EnqueueMapBuffer) X(EnqueueUnmapMemObject) X(CreateProgramWithSource) X(CreateProgramWithBinary) X(BuildProgram) \
+  X(GetProgramBuildInfo) X(GetProgramInfo) X(ReleaseProgram) X(CreateKernel) X(SetKernelArg) X(ReleaseKernel) \
+  X(EnqueueNDRangeKernel) X(EnqueueReadBuffer) X(EnqueueWriteBuffer) X(EnqueueCopyBuffer) X(EnqueueFillBuffer) \
+  X(EnqueueMarkerWithWaitList) X(EnqueueBarrierWithWaitList) X(Flush) X(Finish) X(WaitForEvents) X(GetEventInfo) \
+  X(SetEventCallback) X(ReleaseEvent) X(CreateUserEvent) X(SetUserEventStatus) X(RetainEvent) X(ReleaseContext) \
+  X(ReleaseCommandQueue) X(RetainCommandQueue) X(GetEventProfilingInfo)
+// clang-format on
 
 struct Functions {
 #define X(name) decltype(&cl##name) name = nullptr;

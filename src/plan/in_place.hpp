@@ -4,8 +4,8 @@
 
 namespace tandem::plan {
 
-// Whether a result of so many bytes may take the place of that block, which has as many: every time the unit reads it, that is at the element
-// being written. `root`: by block, the one whose place it has; empty: each its own.
+// Whether a result of so many bytes may take the place of that block, which has as many: every time the unit reads it, that is at the
+// element being written. `root`: by block, the one whose place it has; empty: each its own.
 inline bool may_replace(const Unit& u, std::span<const KernelFacts> facts, int32_t block, size_t block_bytes, size_t bytes,
                         std::span<const int32_t> root) {
   if (u.kernel < 0 || block_bytes != bytes) return false;

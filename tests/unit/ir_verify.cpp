@@ -37,10 +37,10 @@ TEST(Verify, GoodGraphs) {
 TEST(Verify, NamesNodeAndRule) {
   Graph g = small();
   g.nodes[2].types[0] = f32({2});
-  EXPECT_EQ(
-      breach(g),
-      "internal error (this is a bug in tandem): verify, stage traced: node %2 add of graph 'small' breaks rule 5 (I2: types are as inferred): "
-      "result 0 is float32[2], inference gives float32[2,3]");
+  EXPECT_EQ(breach(g),
+            "internal error (this is a bug in tandem): verify, stage traced: node %2 add of graph 'small' breaks rule 5 (I2: types are as "
+            "inferred): "
+            "result 0 is float32[2], inference gives float32[2,3]");
 }
 
 TEST(Verify, EachRule) {
