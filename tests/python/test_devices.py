@@ -353,3 +353,32 @@ def test_scopes_on_two_emulated_gpus():
     environment.pop("TANDEM_DEVICE", None)
     done = subprocess.run([sys.executable, "-c", TWO], env=environment, capture_output=True, text=True)
     assert done.returncode == 0 and done.stdout.split()[-1] == "done", done.stderr
+
+
+WRONG_INDEX = textwrap.dedent("""
+    import numpy as np
+    import tandem as tf
+    import keras
+
+    model = keras.Sequential([keras.layers.Embedding(50, 8), keras.layers.Flatten(), keras.layers.Dense(2)])
+    model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    x, y = np.random.default_rng(0).integers(0, 50, (64, 4)), np.zeros(64, int)
+    model.fit(x, y, batch_size=64, verbose=0)
+    before = model.layers[0].embeddings.numpy()
+    x[40, 1] = 77
+    try:
+        model.fit(x, y, batch_size=64, verbose=0)
+    except IndexError as e:
+        assert "index 77 is out of range for axis 0 with size 50" in str(e), e
+    else:
+        raise AssertionError("no error")
+    np.testing.assert_array_equal(model.layers[0].embeddings.numpy(), before)
+    print("done")
+""")
+
+
+@pytest.mark.parametrize("device", ["cpu", "gpu:0"])
+def test_a_wrong_index_costs_nothing(device):
+    environment = {**os.environ, "TANDEM_DEVICE": device, "TANDEM_EMULATE_GPU": "1x1GiB"}
+    done = subprocess.run([sys.executable, "-c", WRONG_INDEX], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.split()[-1] == "done", done.stderr
