@@ -49,6 +49,8 @@ class Budgets : public ::testing::Test {
   // Never destroyed, as all devices and engines.
   static Machine machine(size_t limit) {
     late::LateDevice& device = *late::make_device({.longest_delay_us = 0, .memory_bytes = kPlenty, .link_bytes_per_second = 1e9}).release();
+    // Decisions follow from rates: those of a machine that is not measured, since it may be busy.
+    device::get("cpu").set_rates({.flops_per_second = 2e10, .bytes_per_second = 8e9, .launch_seconds = 1e-6});
     Machine m{device, *new Engine(device)};
     device.memory().set_limit(limit);
     return m;
