@@ -120,8 +120,6 @@ def _devices_with_memory():
 def budget(size, device=None):
     """Inside of it, what is planned for the GPUs, or for one, stays within so much memory: `with tandem.memory.budget("512MiB"):`."""
     limit = parse_size(size)
-    if not hasattr(_core, "set_memory_limit"):
-        raise NotImplementedError("tandem.memory.budget: this build cannot change a device's limit; tandem run --gpu-memory sets it from the beginning")
     names = [device] if device else _devices_with_memory()
     if not names:
         raise ValueError("tandem.memory.budget: there is no GPU whose memory could be limited")
@@ -137,8 +135,6 @@ def budget(size, device=None):
 
 def info(device=None):
     """{"current", "peak", "limit"} in bytes of a device, or of each one with memory of its own by name. A limit of 0 is none."""
-    if not hasattr(_core, "memory_info"):
-        raise NotImplementedError("tandem.memory.info: this build does not tell what is in use")
     if device is None:
         return {name: info(name) for name in _devices_with_memory()}
     return dict(zip(("current", "peak", "limit"), _core.memory_info(device)))

@@ -173,3 +173,48 @@ def test_eager_tensors_wait_on_the_host():
     assert tight["sums"] == free["sums"] and tight["y"] == free["y"]
     assert tight["device"]["peak"] <= 5 << 18 and free["device"]["peak"] > 3 << 20
     assert tight["pinned"]["peak"] > 0
+
+
+SCOPE = textwrap.dedent("""
+    import json
+    import numpy as np
+    import tandem as tf
+    import keras
+    from tandem import _core, memory
+
+    keras.utils.set_random_seed(0)
+    model = keras.Sequential([keras.layers.Input((256,)), keras.layers.Dense(512, activation="relu"), keras.layers.Dense(512), keras.layers.Dense(10)])
+    model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    x, y = np.random.default_rng(0).random((64, 256), dtype="float32"), np.arange(64) % 10
+    found = {"before": memory.info("gpu:0"), "peaks": []}
+
+    def step():
+        _core.reset_peak("gpu:0")
+        model.fit(x, y, batch_size=64, shuffle=False, verbose=0)
+        found["peaks"].append(memory.info()["gpu:0"]["peak"])
+
+    step()
+    with memory.budget("4MiB"):
+        found["within"] = memory.info("gpu:0")["limit"]
+        step()  # what was on the device before goes to the host
+        step()
+    step()
+    found["after"] = memory.info("gpu:0")["limit"]
+    try:
+        with memory.budget("64KiB"):
+            step()
+    except tf.errors.ResourceExhaustedError as e:
+        found["too little"] = str(e)
+    print(json.dumps(found))
+""")
+
+
+def test_a_budget_is_a_scope():
+    environment = {**os.environ, "TANDEM_DEVICE": "gpu:0", "TANDEM_EMULATE_GPU": "1x256MiB"}
+    done = subprocess.run([sys.executable, "-c", SCOPE], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found["before"]["limit"] == found["after"] == 256 << 20 and found["within"] == 4 << 20
+    free, _, tight, again = found["peaks"]
+    assert tight <= 4 << 20 < min(free, again), found["peaks"]
+    assert "it does not fit into 64 KiB" in found["too little"]
