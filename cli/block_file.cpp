@@ -9,21 +9,12 @@
 
 #include "arguments.hpp"
 #include "base/text.hpp"
+#include "table_file.hpp"
 
 namespace tandem::cli {
 namespace {
 
 constexpr std::string_view kColumns[] = {"id", "lower", "upper", "size"};
-
-std::vector<std::string_view> split(std::string_view line) {
-  std::vector<std::string_view> fields;
-  for (;;) {
-    const size_t comma = line.find(',');
-    fields.push_back(line.substr(0, comma));
-    if (comma == line.npos) return fields;
-    line.remove_prefix(comma + 1);
-  }
-}
 
 // Where each of kColumns is.
 std::array<size_t, 4> columns_of(std::string_view header, const std::string& place) {

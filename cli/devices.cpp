@@ -39,7 +39,8 @@ std::string number_text(double value) {
 }
 std::string or_dash(const std::string& s) { return s.empty() ? "-" : s; }
 
-void print_table(const std::vector<Line>& lines, std::string_view chosen) {
+// `is_named`: somebody asked for the chosen one; else cost decides.
+void print_table(const std::vector<Line>& lines, std::string_view chosen, bool is_named) {
   constexpr const char* kFormat = "%c %-10s %-5s %-9s %-9s %9s %9s %9s %9s  %-6s %s\n";
   std::printf(kFormat, ' ', "device", "state", "memory", "limit", "link GB/s", "GFLOP/s", "GB/s", "launch us", "cores", "description");
   for (const Line& l : lines) {
@@ -54,7 +55,8 @@ void print_table(const std::vector<Line>& lines, std::string_view chosen) {
                 number_text(l.rates.flops_per_second / 1e9).c_str(), number_text(l.rates.bytes_per_second / 1e9).c_str(),
                 number_text(l.rates.launch_seconds * 1e6).c_str(), or_dash(l.info.cores).c_str(), description.c_str());
   }
-  std::printf("* runs what does not name a device and takes no longer there than on a GPU; TANDEM_DEVICE chooses it\n");
+  std::printf("* runs what does not name a device%s; TANDEM_DEVICE chooses it\n",
+              is_named ? "" : " and takes no longer there than on a GPU");
 }
 
 std::string quoted(std::string_view text) {
@@ -100,7 +102,7 @@ Exit run(const Arguments& arguments) {
   if (as_json)
     print_json(lines, chosen);
   else
-    print_table(lines, chosen);
+    print_table(lines, chosen, !named.empty());
   const bool one_computes = std::ranges::any_of(lines, [](const Line& l) { return l.problem.empty() && l.info.executes; });
   return one_computes ? Exit::Done : Exit::Failure;
 }

@@ -10,7 +10,6 @@
 #include "base/text.hpp"
 
 namespace tandem::cli {
-namespace {
 
 std::vector<std::string_view> split(std::string_view line) {
   std::vector<std::string_view> fields;
@@ -21,6 +20,8 @@ std::vector<std::string_view> split(std::string_view line) {
     line.remove_prefix(comma + 1);
   }
 }
+
+namespace {
 
 std::string joined(std::span<const std::string_view> names) {
   std::string text;

@@ -8,6 +8,8 @@
 
 namespace tandem::cli {
 
+std::vector<std::string_view> split(std::string_view line);  // at commas
+
 struct NumberTable {
   struct Row {
     size_t line;

@@ -315,10 +315,6 @@ plan::KernelFacts facts_of(const codegen::Kernel& kernel, const device::Program&
   return facts;
 }
 
-}  // namespace
-
-namespace {
-
 int32_t device_of(const plan::Request& request, const Devices& devices, const ir::Node& n) {
   if (request.device_of) return request.device_of(n);
   return can(devices.at(0), request.graph, n) ? 0 : devices.host;

@@ -6,6 +6,7 @@
 #include "base/env.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
+#include "plan/schedule.hpp"
 
 namespace tandem::engine {
 namespace {
@@ -14,10 +15,9 @@ using plan::BudgetReport;
 using plan::DeviceFacts;
 using plan::PlanOptions;
 
-constexpr int64_t kStepsASecond = 100'000'000;  // of search: plan::kScheduleStepsPerSecond
-constexpr int64_t kQuickShare = 16;             // of the effort, for each plan that is only compared
-constexpr int64_t kMostEffort = 1'000'000;      // seconds
-constexpr int kParts = 3;                       // of the state: so many sizes of what is on the host are compared
+constexpr int64_t kQuickShare = 16;         // of the effort, for each plan that is only compared
+constexpr int64_t kMostEffort = 1'000'000;  // seconds
+constexpr int kParts = 3;                   // of the state: so many sizes of what is on the host are compared
 constexpr size_t kPlenty = SIZE_MAX / 4;
 constexpr size_t kLeastPrecision = 64;  // the smallest limit is found to this part of it
 
@@ -30,7 +30,8 @@ class Chooser {
  public:
   Chooser(const plan::Request& request, const Devices& devices, std::vector<DeviceFacts> facts, const Planner& planner)
       : request_(request), devices_(devices), facts_(std::move(facts)), planner_(planner) {
-    effort_ = devices.plan_effort >= 0 ? devices.plan_effort : env::get_count("TANDEM_PLAN_EFFORT", kMostEffort) * kStepsASecond;
+    effort_ =
+        devices.plan_effort >= 0 ? devices.plan_effort : env::get_count("TANDEM_PLAN_EFFORT", kMostEffort) * plan::kScheduleStepsPerSecond;
     static constexpr std::string_view kMeans[] = {"recompute", "offload", "state"};
     const std::vector<std::string> means = env::get_names("TANDEM_PLAN_MEANS", kMeans);
     const auto has = [&](std::string_view name) { return std::ranges::find(means, name) != means.end(); };
