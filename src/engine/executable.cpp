@@ -56,7 +56,8 @@ class Arenas {
     for (size_t a = 0; a < count; ++a) {
       const plan::Arena& arena = plan.arenas[a];
       const auto& memories = arena.pinned_by >= 0 ? devices.pinned : devices.memories;
-      arenas[a].emplace(*memories[static_cast<size_t>(arena.pinned_by >= 0 ? arena.pinned_by : arena.device)], arena.bytes);
+      arenas[a].emplace(*memories[static_cast<size_t>(arena.pinned_by >= 0 ? arena.pinned_by : arena.device)], arena.bytes,
+                        arena.is_double_buffered);
       pointers()[a] = arenas[a]->data();
     }
   }
@@ -400,6 +401,7 @@ Planned planned(plan::Request request, const Devices& devices) {
   std::vector<plan::DeviceFacts> free = device_facts;
   for (plan::DeviceFacts& f : free) f.limit_bytes = 0;
   Planned made = planner.plan(placed, free, {});
+  if (made.plan.prefetches > 0 && !fits(made.plan, device_facts)) made = planner.plan(placed, free, {.may_prefetch = false});
   if (!fits(made.plan, device_facts)) {
     know_times();
     made = planned_within(placed, devices, device_facts, planner);

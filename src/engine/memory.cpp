@@ -38,60 +38,82 @@ device::BufferRef Memory::allocate(size_t bytes) {
   return residents_ ? device::BufferRef(new ResidentBuffer(*residents_, std::move(memory))) : memory;
 }
 
-Memory::Spare Memory::take_spare(size_t bytes) {
+Memory::Spare Memory::take_spare(size_t bytes, bool is_double_buffered) {
   Spare dropped;
   std::unique_lock lock(mutex_);
-  const auto fit = std::ranges::lower_bound(spares_, bytes, {}, [](const Spare& s) { return s.buffer->bytes(); });
-  if (fit == spares_.end()) {
-    if (!spares_.empty()) {
-      dropped = std::move(spares_.back());
-      spares_.pop_back();
+  Spares& all = spares(is_double_buffered);
+  const auto fit = std::ranges::lower_bound(all, bytes, {}, [](const Spare& s) { return s.buffer->bytes(); });
+  if (fit == all.end()) {
+    if (!all.empty()) {
+      dropped = std::move(all.back());
+      all.pop_back();
     }
     lock.unlock();
     dropped.wait();
     return {};
   }
   Spare found = std::move(*fit);
-  spares_.erase(fit);
+  all.erase(fit);
   return found;
 }
 
 void Memory::drop_spares() {
-  std::vector<Spare> dropped;
+  Spares dropped, doubles;
   {
     std::lock_guard lock(mutex_);
     dropped.swap(spares_);
+    doubles.swap(double_buffers_);
   }
-  for (const Spare& s : dropped) s.wait();
+  for (const Spares* all : {&dropped, &doubles})
+    for (const Spare& s : *all) s.wait();
   dropped.clear();
+  doubles.clear();
   device_.trim();
 }
 
 void Memory::Spare::wait() const {
-  if (!used) return;
-  try {
-    used->synchronize();
-  } catch (const Error&) {  // NOLINT: who reads what was to be copied is told
+  for (const auto& event : used) {
+    if (!event) continue;
+    try {
+      event->synchronize();
+    } catch (const Error&) {  // NOLINT: who reads what was to be copied is told
+    }
   }
 }
 
-Memory::Arena::Arena(Memory& memory, size_t bytes) : memory_(memory) {
+Memory::Arena::Arena(Memory& memory, size_t bytes, bool is_double_buffered) : memory_(memory), is_double_buffered_(is_double_buffered) {
   if (bytes == 0) return;
-  Spare spare = memory.take_spare(bytes);
-  spare.wait();
-  used_ = std::move(spare.used);
-  buffer_ = spare.buffer ? std::move(spare.buffer) : memory.allocate_fixed(bytes);
-  if (memory.kind_ == Kind::Pinned && !used_) used_ = memory.device_.make_event();
+  if (is_double_buffered) bytes = 2 * codegen::align_up(bytes);
+  taken_ = memory.take_spare(bytes, is_double_buffered);
+  const bool is_pinned = memory.kind_ == Kind::Pinned;
+  device::Device& device = memory.device_;
+  if (is_pinned) taken_.wait();
+  if (!taken_.buffer) {
+    taken_.buffer = memory.allocate_fixed(bytes);
+    for (int half = 0; half < (is_double_buffered ? 2 : is_pinned ? 1 : 0); ++half) {
+      taken_.used[half] = device.make_event();
+      // Whose memory it was may still use it, in the order of the compute stream.
+      if (is_double_buffered) device.stream(device::StreamKind::Compute).record(*taken_.used[half]);
+    }
+  }
+  if (!is_double_buffered) return;
+  taken_.half ^= 1;
+  device.stream(device::StreamKind::Upload).wait(*taken_.used[taken_.half]);
+}
+
+void* Memory::Arena::data() const {
+  if (!taken_.buffer) return nullptr;
+  return static_cast<char*>(taken_.buffer->data()) + (taken_.half ? taken_.buffer->bytes() / 2 : 0);
 }
 
 Memory::Arena::~Arena() {
-  if (!buffer_) return;
-  if (used_) memory_.device_.stream(device::StreamKind::Compute).record(*used_);
+  if (!taken_.buffer) return;
+  if (auto& used = taken_.used[taken_.half]) memory_.device_.stream(device::StreamKind::Compute).record(*used);
   std::lock_guard lock(memory_.mutex_);
-  auto& spares = memory_.spares_;
-  const auto at = std::ranges::upper_bound(spares, buffer_->bytes(), {}, [](const Spare& s) { return s.buffer->bytes(); });
+  Spares& all = memory_.spares(is_double_buffered_);
+  const auto at = std::ranges::upper_bound(all, taken_.buffer->bytes(), {}, [](const Spare& s) { return s.buffer->bytes(); });
   try {
-    spares.insert(at, Spare{std::move(buffer_), std::move(used_)});
+    all.insert(at, std::move(taken_));
   } catch (const std::bad_alloc&) {  // then it is not kept
   }
 }

@@ -25,32 +25,38 @@ class Memory {
   device::BufferRef allocate(size_t bytes);        // for a tensor
   device::BufferRef allocate_fixed(size_t bytes);  // for what stays where it is
 
-  // An arena for one run, of at least so many bytes. All plans share the spare ones: a run takes the smallest that holds it, and one
+  // Memory that was an arena, or is one. A device's own may be taken while an earlier run still uses it: both do so in the order of the
+  // compute stream. Others have events behind the last run that used them: copies to or from pinned memory may still be on their way, and
+  // the halves of a double buffer are used in turn, each by copies that do not wait for the run before.
+  struct Spare {
+    device::BufferRef buffer = {};
+    std::unique_ptr<device::Event> used[2] = {};
+    int half = 0;       // that was used last
+    void wait() const;  // until nobody uses it
+  };
+
+  // An arena for one run, of at least so many bytes, or twice as many for a double buffer. All plans share the spare ones: a run takes the smallest that holds it, and one
   // that is too small goes before a larger one comes. So there are never more than runs at the same time.
   class Arena {
    public:
-    Arena(Memory& memory, size_t bytes);
+    Arena(Memory& memory, size_t bytes, bool is_double_buffered = false);
     ~Arena();
     Arena(const Arena&) = delete;
     Arena& operator=(const Arena&) = delete;
-    void* data() const { return buffer_ ? buffer_->data() : nullptr; }
+    void* data() const;
 
    private:
     Memory& memory_;
-    device::BufferRef buffer_;
-    std::unique_ptr<device::Event> used_;  // pinned: copies may still be on their way when the run has been given to the streams
+    const bool is_double_buffered_;
+    Spare taken_;
   };
 
   void drop_spares();  // and what the device keeps
 
  private:
-  // A device's own arena may be taken while an earlier run still uses it: both do so in the order of the compute stream.
-  struct Spare {
-    device::BufferRef buffer = {};
-    std::unique_ptr<device::Event> used = {};
-    void wait() const;  // until nobody uses it
-  };
-  Spare take_spare(size_t bytes);
+  using Spares = std::vector<Spare>;  // the smallest first
+  Spares& spares(bool is_double_buffered) { return is_double_buffered ? double_buffers_ : spares_; }
+  Spare take_spare(size_t bytes, bool is_double_buffered);
   device::BufferRef try_allocate(size_t bytes);  // nothing when there is no memory
   size_t missing(size_t bytes) const;            // so much has to be given back first
   device::BufferRef from_device(size_t bytes) { return kind_ == Kind::Pinned ? device_.allocate_pinned(bytes) : device_.allocate(bytes); }
@@ -60,7 +66,7 @@ class Memory {
   const Kind kind_;
   std::optional<Residents> residents_;
   std::mutex mutex_;
-  std::vector<Spare> spares_;  // the smallest first
+  Spares spares_, double_buffers_;
 };
 
 }  // namespace tandem::engine

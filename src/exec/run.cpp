@@ -44,8 +44,9 @@ class Runner {
       : plan_(p), machine_(m), places_(places), events_(events), profile_(profile), record_(record) {}
 
   size_t reached() const { return reached_; }
-  void run() {
-    for (size_t i = 0; i < plan_.steps.size(); ++i) {
+  void run() { run(0, plan_.steps.size()); }
+  void run(size_t first, size_t end) {
+    for (size_t i = first; i < end; ++i) {
       const Step& s = plan_.steps[i];
       ++reached_;
       try {
@@ -252,7 +253,7 @@ void drain(const Plan& plan, std::span<device::Device* const> devices) {
 Events::Events(const Plan& plan, std::span<device::Device* const> devices) : events_(plan.steps.size()) {
   for (size_t i = 0; i < plan.steps.size(); ++i)
     if (plan.steps[i].is_awaited) events_[i] = devices[static_cast<size_t>(plan.steps[i].device)]->make_event();
-  for (const Step& s : plan.steps) {
+  for (const Step& s : std::span(plan.steps).subspan(plan.prefetches)) {
     if (s.on_host || s.stream == StreamKind::Compute) continue;
     const auto d = static_cast<size_t>(s.device);
     if (streams_.size() <= d) streams_.resize(d + 1);
@@ -286,8 +287,9 @@ void run(const Plan& plan, const Machine& machine, const Places& places, Events&
   if (profile::Recorder::is_on()) record.emplace(plan, machine.devices);
   Runner runner(plan, machine, places, &events, profile ? &*profile : nullptr, record ? &*record : nullptr);
   try {
+    runner.run(0, plan.prefetches);
     events.begin(machine.devices);
-    runner.run();
+    runner.run(plan.prefetches, plan.steps.size());
     events.end(machine.devices);
     for (const int32_t step : plan.waits_at_end) events.of(static_cast<size_t>(step)).synchronize();
   } catch (...) {

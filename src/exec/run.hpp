@@ -25,7 +25,8 @@ class Events {
  public:
   Events(const plan::Plan& plan, std::span<device::Device* const> devices);
   device::Event& of(size_t step) { return *events_[step]; }
-  // A run begins and ends on the compute streams: copies wait for what was there before, and what comes there later waits for them.
+  // A run begins and ends on the compute streams: copies wait for what was there before, and what comes there later waits for them. Only
+  // prefetches come before it begins; they write to memory that the run before does not use.
   void begin(std::span<device::Device* const> devices);
   void end(std::span<device::Device* const> devices);
 

@@ -8,6 +8,7 @@
 #include "device/account.hpp"
 #include "plan/budget.hpp"
 #include "plan/defer.hpp"
+#include "plan/prefetch.hpp"
 
 namespace tandem::plan {
 namespace {
@@ -216,7 +217,9 @@ class LimitedPlanner {
 }  // namespace
 
 Plan plan_within(Units units, std::span<const Constant> constants, const Facts& facts, const PlanOptions& options) {
-  return LimitedPlanner(in_order(std::move(units)), constants, facts, options).run();
+  Units sequence = in_order(std::move(units));
+  if (options.may_prefetch) sequence = with_prefetches(std::move(sequence));
+  return LimitedPlanner(std::move(sequence), constants, facts, options).run();
 }
 
 }  // namespace tandem::plan

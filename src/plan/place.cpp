@@ -38,7 +38,10 @@ class Placer {
     plan_.aliases = std::move(units_.aliases);
     plan_.donated.assign(plan_.outputs.size(), -1);
     sequence_ = std::move(units_.units);
-    for (Unit& u : sequence_) add_step(u);
+    for (Unit& u : sequence_) {
+      if (is_prefetch(u)) ++plan_.prefetches;
+      add_step(u);
+    }
     find_lives();
     donate();
     take_places();
@@ -55,6 +58,7 @@ class Placer {
   };
   static size_t at(const Access& a) { return static_cast<size_t>(a.block); }
   const DeviceFacts& device(int32_t d) const { return devices_[static_cast<size_t>(d)]; }
+  bool is_prefetch(const Unit& u) const { return u.kind == Kind::Upload && units_.blocks[at(u.writes[0])].is_prefetched; }
 
   // ---- steps ----
   void add_step(Unit& u) {
@@ -163,15 +167,18 @@ class Placer {
     find_pins();
     for (size_t d = 0; d < devices_.size(); ++d) {
       std::map<int32_t, std::vector<size_t>> by_pin;
+      std::vector<size_t> prefetched;
       for (size_t i = 0; i < units_.blocks.size(); ++i) {
         const Block& b = units_.blocks[i];
         if (b.kind != Block::Kind::Local || b.device != static_cast<int32_t>(d) || root_[i] != static_cast<int32_t>(i)) continue;
-        if (lives_[i].first >= 0) by_pin[devices_[d].host_memory ? pins_[i] : -1].push_back(i);
+        if (lives_[i].first < 0) continue;
+        (b.is_prefetched ? prefetched : by_pin[devices_[d].host_memory ? pins_[i] : -1]).push_back(i);
       }
-      for (const auto& [pin, placed] : by_pin) allocate_arena(d, pin, placed);
+      for (const auto& [pin, placed] : by_pin) allocate_arena(d, pin, placed, false);
+      if (!prefetched.empty()) allocate_arena(d, -1, prefetched, true);
     }
   }
-  void allocate_arena(size_t d, int32_t pin, const std::vector<size_t>& placed) {
+  void allocate_arena(size_t d, int32_t pin, const std::vector<size_t>& placed, bool is_double_buffered) {
     std::vector<Lifetime> lifetimes;
     for (const size_t i : placed) lifetimes.push_back({lives_[i].first, lives_[i].last, units_.blocks[i].bytes});
     keep_apart(lifetimes, devices_[d].gap_bytes);
@@ -183,7 +190,10 @@ class Placer {
       lives_[placed[k]].offset = allocation.offsets[k];
       arena_of_[placed[k]] = static_cast<int32_t>(plan_.arenas.size());
     }
-    plan_.arenas.push_back({.device = static_cast<int32_t>(d), .pinned_by = pin, .bytes = codegen::align_up(allocation.peak)});
+    plan_.arenas.push_back({.device = static_cast<int32_t>(d),
+                            .pinned_by = pin,
+                            .bytes = codegen::align_up(allocation.peak),
+                            .is_double_buffered = is_double_buffered});
   }
   // By block: the device that copies from it, or else to it. What is only the host's own lies with the others.
   void find_pins() {

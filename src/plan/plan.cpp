@@ -22,7 +22,7 @@ std::span<const Effect> Step::of(Effect::Kind k) const {
 
 size_t Plan::arena_bytes() const {
   size_t bytes = 0;
-  for (const Arena& a : arenas) bytes += a.bytes;
+  for (const Arena& a : arenas) bytes += a.taken_bytes();
   return bytes;
 }
 
@@ -37,7 +37,7 @@ size_t Plan::peak_bytes(int32_t device) const {
   for (const Constant& c : constants)
     if (c.device == device) add(c.literal.bytes->size());
   for (const Arena& a : arenas)
-    if (a.device == device && a.pinned_by < 0) add(a.bytes);
+    if (a.device == device && a.pinned_by < 0) add(a.taken_bytes());
   return bytes;
 }
 

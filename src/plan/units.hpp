@@ -18,6 +18,7 @@ struct Block {
   int32_t index = -1;  // which input, output or constant
   int32_t device = 0;  // in whose memory; which one that is, the request says
   size_t bytes = 0;
+  bool is_prefetched = false;  // an operand that comes from the host while the run before computes
 };
 
 struct Access {

@@ -133,8 +133,22 @@ class Replay {
     return contents_[place].holds(r.offset, r.bytes, r.value);
   }
 
+  // I17 between runs: what does not wait for the run before touches nothing that it uses.
+  void check_prefetches() const {
+    for (size_t i = 0; i < plan_.prefetches; ++i) {
+      const Step& s = plan_.steps.at(i);
+      if (s.kind != Kind::Upload || !s.waits.empty()) fail(i, "I17: comes before the run begins, and is no upload that waits for nothing");
+      const Slot &from = s.reads()[0].slot, &to = s.writes()[0].slot;
+      if (from.base != Slot::Base::Input || std::ranges::find(plan_.donated, from.index) != plan_.donated.end())
+        fail(i, "I17: brings ", from, " before the run begins, which is no operand that stays as it is");
+      if (to.base != Slot::Base::Arena || !plan_.arenas[static_cast<size_t>(to.index)].is_double_buffered)
+        fail(i, "I17: writes ", to, " before the run begins, which the run before may still use");
+    }
+  }
+
   // I17, by each pair of steps that touch the same bytes: the later one knows that the earlier one has happened.
   void check_streams() const {
+    check_prefetches();
     const size_t queues = queue_count(plan_);
     if (queues == 1) return;
     std::vector<Clock> now(queues, Clock(queues, -1)), after;
