@@ -322,7 +322,8 @@ int32_t device_of(const plan::Request& request, const Devices& devices, const ir
 }
 
 plan::Request on_graph(const plan::Request& r, const ir::Graph& graph) {
-  return {graph, r.bindings, r.inputs, r.donations, r.outputs_own_memory, {}, r.input_devices, r.output_devices, r.host_memory};
+  return {graph, r.bindings,      r.inputs,         r.donations,   r.outputs_own_memory,
+          {},    r.input_devices, r.output_devices, r.host_memory, r.fresh_inputs};
 }
 
 bool fits(const plan::Plan& plan, std::span<const plan::DeviceFacts> facts) {
@@ -401,7 +402,10 @@ Planned planned(plan::Request request, const Devices& devices) {
   std::vector<plan::DeviceFacts> free = device_facts;
   for (plan::DeviceFacts& f : free) f.limit_bytes = 0;
   Planned made = planner.plan(placed, free, {});
-  if (made.plan.prefetches > 0 && !fits(made.plan, device_facts)) made = planner.plan(placed, free, {.may_prefetch = false});
+  if (made.plan.prefetches > 0 && !fits(made.plan, device_facts)) {  // which takes a batch's memory twice
+    placed.fresh_inputs.clear();
+    made = planner.plan(placed, free, {});
+  }
   if (!fits(made.plan, device_facts)) {
     know_times();
     made = planned_within(placed, devices, device_facts, planner);
@@ -423,6 +427,7 @@ std::shared_ptr<Bound> Executable::make(const Wanted& wanted, const std::shared_
   call.donations = wanted.donations;
   plan::Request request = request_of(*where, call);
   request.input_devices = call.homes;  // as they are: state that is to move has done so before
+  for (const bool is_state : options_.is_state) request.fresh_inputs.push_back(!is_state);
   for (size_t k = 0; k < wanted.donations.size(); ++k)
     if (wanted.donations[k] >= 0) request.output_devices[k] = call.homes[static_cast<size_t>(wanted.donations[k])];
   if (is_logging_placement()) write_placement(request, *where);

@@ -35,8 +35,8 @@ class Memory {
     void wait() const;  // until nobody uses it
   };
 
-  // An arena for one run, of at least so many bytes, or twice as many for a double buffer. All plans share the spare ones: a run takes the smallest that holds it, and one
-  // that is too small goes before a larger one comes. So there are never more than runs at the same time.
+  // An arena for one run, of at least so many bytes, or twice as many for a double buffer. All plans share the spare ones: a run takes the
+  // smallest that holds it, and one that is too small goes before a larger one comes. So there are never more than runs at the same time.
   class Arena {
    public:
     Arena(Memory& memory, size_t bytes, bool is_double_buffered = false);

@@ -18,7 +18,8 @@ std::string Plan::str(int indent) const {
   const std::string margin(static_cast<size_t>(indent), ' ');
   std::string text = cat(margin, "plan: ", steps.size(), " steps");
   for (const Arena& a : arenas)
-    text += cat(", arena ", a.bytes, " bytes", a.is_double_buffered ? " twice" : "", arenas.size() > 1 ? cat(" on device ", a.device) : std::string());
+    text += cat(", arena ", a.bytes, " bytes", a.is_double_buffered ? " twice" : "",
+                arenas.size() > 1 ? cat(" on device ", a.device) : std::string());
   text += "\n";
   for (size_t i = 0; i < steps.size(); ++i) {
     const Step& s = steps[i];
