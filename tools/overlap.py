@@ -35,7 +35,12 @@ def worker(what, batch, rounds):
     else:
         keras = tf.keras
         keras.utils.set_random_seed(0)
-        layers = [keras.layers.Input((FEATURES,)), keras.layers.Dense(512, activation="relu"), keras.layers.Dense(512, activation="relu"), keras.layers.Dense(10)]
+        layers = [
+            keras.layers.Input((FEATURES,)),
+            keras.layers.Dense(512, activation="relu"),
+            keras.layers.Dense(512, activation="relu"),
+            keras.layers.Dense(10),
+        ]
         model = keras.Sequential(layers)
         model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
 
@@ -76,7 +81,13 @@ def main():
     copy, both = measured("copy", args, rate), measured("fit", args, rate)
     larger = max(copy, compute)
     print(f"a batch of {nbytes / 2**20:.1f} MiB over {rate / 1e9:.3f} GB/s, ms a step:")
-    for name, seconds in (("computing alone", compute), ("copying alone", copy), ("fit, both", both), ("the larger of the two", larger), ("their sum", copy + compute)):
+    for name, seconds in (
+        ("computing alone", compute),
+        ("copying alone", copy),
+        ("fit, both", both),
+        ("the larger of the two", larger),
+        ("their sum", copy + compute),
+    ):
         print(f"  {name:22} {seconds * 1e3:8.2f}")
     print(f"fit takes {both / larger:.2f} times the larger")
 

@@ -49,6 +49,9 @@ constexpr Variable kVariables[] = {
      "other way, `1` never."},
     {"TANDEM_PLAN_EFFORT", "1",
      "How long a plan within a limit is looked for, about in seconds; counted and not timed, so the plan is the same each time."},
+    {"TANDEM_PLAN_BACKGROUND", "60",
+     "How long a better plan within a limit is looked for while a step runs, about in seconds, once it has run for as long; `0` not at "
+     "all."},
     {"TANDEM_PLAN_MEANS", "recompute,offload,state",
      "By what a plan may stay within a limit, with commas between: computing results again, results on the host, state on the host. Fewer "
      "are for comparing."},

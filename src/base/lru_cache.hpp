@@ -35,6 +35,7 @@ template <class T> class LruCache {
     return entries_.front().value;
   }
 
+  T* newest() { return entries_.empty() ? nullptr : &entries_.front().value; }
   const T* newest() const { return entries_.empty() ? nullptr : &entries_.front().value; }
   size_t size() const { return entries_.size(); }
   void clear() {

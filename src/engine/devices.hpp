@@ -1,5 +1,6 @@
 // The devices of an engine, by number, and which of them has what nobody asked a device for.
 #pragma once
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -11,12 +12,13 @@ inline constexpr int32_t kAny = -1;  // no device was asked for
 
 // A list never changes. Where more devices are found a longer one takes its place, in which those that were known keep their numbers.
 struct Devices {
-  std::vector<Memory*> memories;  // one a device
-  std::vector<Memory*> pinned;    // host memory that a device's copies reach; null for a device whose memory is the host's
-  int32_t host = 0;               // the first whose memory is the host's: pipelines run there, and what others cannot do
-  int32_t preferred = 0;          // has what nobody asked a device for; kAny: where it costs least
-  bool finds_least = true;        // a refusal says the smallest limit that works, for which plans are made
-  int64_t plan_effort = -1;       // steps of search for a plan within a limit; below 0: what TANDEM_PLAN_EFFORT says
+  std::vector<Memory*> memories;         // one a device
+  std::vector<Memory*> pinned;           // host memory that a device's copies reach; null for a device whose memory is the host's
+  int32_t host = 0;                      // the first whose memory is the host's: pipelines run there, and what others cannot do
+  int32_t preferred = 0;                 // has what nobody asked a device for; kAny: where it costs least
+  bool finds_least = true;               // a refusal says the smallest limit that works, for which plans are made
+  int64_t plan_effort = -1;              // steps of search for a plan within a limit; below 0: what TANDEM_PLAN_EFFORT says
+  std::function<bool()> is_enough = {};  // asked now and then by such a search (plan::PlanOptions)
 
   size_t count() const { return memories.size(); }
   device::Device& at(size_t i) const { return memories[i]->device(); }

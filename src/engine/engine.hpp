@@ -42,6 +42,7 @@ inline size_t layouts_hash(size_t h, TensorRefs inputs) {
 
 class Bound;
 class Engine;
+class Improvement;
 
 // A plan for these devices and the programs of its kernels: kernels are made first, since where things lie depends on what they need.
 struct Planned {
@@ -59,6 +60,7 @@ Planned planned(plan::Request request, const Devices& devices);  // a request th
 class Bound {
  public:
   Bound(Planned planned, std::vector<int32_t> donations, const Devices& devices);
+  ~Bound();
   const plan::Plan& plan() const { return plan_; }
   // Whether the plan is for this list of devices and inputs that lie as these do. Every eager op asks. What waits on the host counts as on
   // its device: a run brings it where the plan wants it.
@@ -77,7 +79,8 @@ class Bound {
   void run(TensorRefs inputs, std::vector<TensorRef>& outputs);
   // For which donations it was planned: those of inputs that nobody else held.
   const std::vector<int32_t> donations;
-  const std::vector<int32_t> homes;  // Planned::homes
+  const std::vector<int32_t> homes;          // Planned::homes
+  std::unique_ptr<Improvement> improvement;  // of a plan that a limit makes slower; its executable's
 
  private:
   class EventsOfRun;
@@ -129,6 +132,7 @@ class Executable {
   const Devices& devices() const;
   ToPlace to_place(TensorRefs inputs) const;
   std::shared_ptr<Bound> find(const Wanted& wanted);
+  void improve(std::shared_ptr<Bound>& bound) const;
   std::shared_ptr<Bound> make(const Wanted& wanted, const std::shared_ptr<const Placed>& where) const;
 
   const ir::Graph traced_;

@@ -3,9 +3,11 @@
 #include <variant>
 
 #include "base/env.hpp"
+#include "base/fork.hpp"
 #include "base/log.hpp"
 #include "base/thread_kept.hpp"
 #include "engine/engine.hpp"
+#include "engine/improvement.hpp"
 #include "engine/placement_log.hpp"
 #include "engine/within_budget.hpp"
 #include "profile/recorder.hpp"
@@ -15,6 +17,7 @@ namespace {
 
 // Of one executable. A step takes a few hundred bytes, so this is some tens of megabytes at the most.
 constexpr size_t kMostPlans = 256, kMostSteps = size_t{1} << 16;
+constexpr int64_t kMostBackgroundSeconds = 1'000'000;
 constexpr size_t kFewArenas = 2;  // more of them take memory of their own
 
 bool verify_plans() {
@@ -124,6 +127,8 @@ Bound::Bound(Planned planned, std::vector<int32_t> donations, const Devices& dev
   for (const int32_t d : plan_.output_devices) is_asynchronous_ |= !devices.has_host_memory(d) && devices.at(d).info().executes;
   for (const plan::Step& s : plan_.steps) several_streams_ |= s.is_awaited || !s.waits.empty() || s.stream != device::StreamKind::Compute;
 }
+
+Bound::~Bound() = default;
 
 // Each input to where the plan wants it. What goes comes first: it makes room.
 void Bound::bring(TensorRefs inputs, Residents::Pins& pins) const {
@@ -276,8 +281,23 @@ struct Executable::Wanted {
 
 std::shared_ptr<Bound> Executable::find(const Wanted& wanted) {
   std::lock_guard lock(mutex_);
-  const auto* found = bound_.find(wanted.hash, [&](const std::shared_ptr<Bound>& b) { return wanted.is(*b); });
-  return found ? *found : nullptr;
+  auto* found = bound_.find(wanted.hash, [&](const std::shared_ptr<Bound>& b) { return wanted.is(*b); });
+  if (!found) return nullptr;
+  improve(*found);
+  return *found;
+}
+
+// Takes the place of a plan that nobody else runs at the moment.
+void Executable::improve(std::shared_ptr<Bound>& bound) const {
+  if (!bound->improvement || !bound->improvement->count_run() || bound.use_count() > 1) return;
+  std::optional<Planned> better = bound->improvement->take();
+  bound->improvement.reset();
+  if (!better) return;
+  if (verify_plans()) plan::verify(better->plan);
+  if (log::enabled(log::Topic::Plan)) log::write(log::Topic::Plan, cat("a better plan was found\n", better->plan.str()));
+  const std::vector<int32_t> donations = bound->donations;
+  bound.reset();  // with its constants
+  bound = std::make_shared<Bound>(std::move(*better), donations, *placed_->devices);
 }
 
 std::shared_ptr<Bound> Executable::bind(TensorRefs inputs) {
@@ -291,7 +311,10 @@ std::shared_ptr<Bound> Executable::bind(TensorRefs inputs) {
   Wanted wanted{inputs, without_held.empty() ? options_.donations : without_held, devices()};
   {
     std::lock_guard lock(mutex_);
-    if (const auto* last = bound_.newest(); last && wanted.is(**last)) return *last;
+    if (auto* last = bound_.newest(); last && wanted.is(**last)) {
+      improve(*last);
+      return *last;
+    }
   }
   const std::shared_ptr<const Placed> where = placed(inputs);  // plans for other devices are gone now
   wanted.hash = layouts_hash(inputs.size(), inputs);
@@ -346,6 +369,11 @@ bool fits(const plan::Plan& plan, std::span<const plan::DeviceFacts> facts) {
                  "\n  hint: a larger limit, a smaller batch, or all of it on one device");
 }
 
+// Whether a limit costs time: then a better plan may save some of it.
+bool is_slower_for_it(const plan::Plan& plan) {
+  return std::ranges::any_of(plan.budgets, [](const plan::BudgetReport& r) { return r.seconds > r.unlimited_seconds; });
+}
+
 // Of what all devices keep in the host's memory.
 size_t pinned_limit(const Devices& devices) {
   for (Memory* m : devices.pinned)
@@ -382,6 +410,7 @@ Planned planned(plan::Request request, const Devices& devices) {
     std::vector<plan::KernelFacts> kernels;
     for (const plan::Tables::Entry& e : tables.kernels) {
       device::Device& device = devices.at(e.device);
+      const Working loading(Working::Thread::Own);  // it has locks, unlike the search
       made.programs.push_back(device.load(e.kernel));
       kernels.push_back(facts_of(e.kernel, *made.programs.back()));
       if (is_timed) made.seconds.push_back(kernels.back().seconds = device.seconds(e.kernel));
@@ -431,7 +460,11 @@ std::shared_ptr<Bound> Executable::make(const Wanted& wanted, const std::shared_
   for (size_t k = 0; k < wanted.donations.size(); ++k)
     if (wanted.donations[k] >= 0) request.output_devices[k] = call.homes[static_cast<size_t>(wanted.donations[k])];
   if (is_logging_placement()) write_placement(request, *where);
-  Planned made = planned(std::move(request), *where->devices);
+  Planned made = planned(request, *where->devices);
+  std::unique_ptr<Improvement> improvement;
+  const auto background_seconds = static_cast<double>(env::get_count("TANDEM_PLAN_BACKGROUND", kMostBackgroundSeconds));
+  if (background_seconds > 0 && is_slower_for_it(made.plan))
+    improvement = std::make_unique<Improvement>(where, std::move(request), *where->devices, made.plan.seconds, background_seconds);
   {
     std::lock_guard lock(mutex_);
     call.donations = options_.donations;  // the others are the caller's
@@ -439,7 +472,9 @@ std::shared_ptr<Bound> Executable::make(const Wanted& wanted, const std::shared_
   }
   if (verify_plans()) plan::verify(made.plan);
   if (log::enabled(log::Topic::Plan)) log::write(log::Topic::Plan, made.plan.str());
-  return std::make_shared<Bound>(std::move(made), wanted.donations, *where->devices);
+  auto bound = std::make_shared<Bound>(std::move(made), wanted.donations, *where->devices);
+  bound->improvement = std::move(improvement);
+  return bound;
 }
 
 size_t Executable::plan_count() const {

@@ -60,7 +60,7 @@ class Chooser {
 
  private:
   PlanOptions options(int64_t effort) const {
-    return {.effort = effort, .is_enough = {}, .may_recompute = may_recompute_, .may_offload = may_offload_};
+    return {.effort = effort, .is_enough = devices_.is_enough, .may_recompute = may_recompute_, .may_offload = may_offload_};
   }
   // Nothing when it does not fit.
   std::optional<Planned> plan(const Candidate& c, size_t limit, int64_t effort) {
