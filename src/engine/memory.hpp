@@ -24,6 +24,8 @@ class Memory {
 
   device::BufferRef allocate(size_t bytes);        // for a tensor
   device::BufferRef allocate_fixed(size_t bytes);  // for what stays where it is
+  // Likewise, or nothing: what is kept for later stays, but for spare arenas.
+  device::BufferRef allocate_if_room(size_t bytes);
 
   // Memory that was an arena, or is one. A device's own may be taken while an earlier run still uses it: both do so in the order of the
   // compute stream. Others have events behind the last run that used them: copies to or from pinned memory may still be on their way, and
@@ -35,8 +37,8 @@ class Memory {
     void wait() const;  // until nobody uses it
   };
 
-  // An arena for one run, of at least so many bytes, or twice as many for a double buffer. All plans share the spare ones: a run takes the smallest that holds it, and one
-  // that is too small goes before a larger one comes. So there are never more than runs at the same time.
+  // An arena for one run, of at least so many bytes, or twice as many for a double buffer. All plans share the spare ones: a run takes the
+  // smallest that holds it, and one that is too small goes before a larger one comes. So there are never more than runs at the same time.
   class Arena {
    public:
     Arena(Memory& memory, size_t bytes, bool is_double_buffered = false);
