@@ -134,6 +134,7 @@ class Executable {
   struct Wanted;
   const Devices& devices() const;
   ToPlace to_place(TensorRefs inputs) const;
+  plan::Request request_for(const ToPlace& call, const Placed& where) const;
   ToPlace last_call() const;
   std::shared_ptr<const Placed> placed_now() const;
   std::shared_ptr<Bound> find(const Wanted& wanted);

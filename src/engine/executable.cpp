@@ -329,7 +329,8 @@ int32_t device_of(const plan::Request& request, const Devices& devices, const ir
 }
 
 plan::Request on_graph(const plan::Request& r, const ir::Graph& graph) {
-  return {graph, r.bindings, r.inputs, r.donations, r.outputs_own_memory, {}, r.input_devices, r.output_devices, r.host_memory};
+  return {graph, r.bindings,      r.inputs,         r.donations,   r.outputs_own_memory,
+          {},    r.input_devices, r.output_devices, r.host_memory, r.fresh_inputs};
 }
 
 bool fits(const plan::Plan& plan, std::span<const plan::DeviceFacts> facts) {
@@ -405,19 +406,23 @@ Planned planned(plan::Request request, const Devices& devices, Times times) {
   plan::Request placed = devices.count() > 1 ? on_graph(request, graph) : request;
   if (devices.count() > 1) placed.device_of = [&](const ir::Node& n) { return planner.device_of(graph, n); };
   // Times are only asked for where a limit makes a difference: a device may have to be measured for them.
-  const auto without_limit = [&](bool may_prefetch = true) {
+  const auto without_limit = [&](const plan::Request& r) {
     std::vector<plan::DeviceFacts> free = device_facts;
     for (plan::DeviceFacts& f : free) f.limit_bytes = 0;
-    return planner.plan(placed, free, {.may_prefetch = may_prefetch});
+    return planner.plan(r, free, {});
   };
-  Planned made = without_limit();
-  if (made.plan.prefetches > 0 && !fits(made.plan, device_facts)) made = without_limit(false);
+  const plan::Request roomy = placed;
+  Planned made = without_limit(roomy);
+  if (made.plan.prefetches > 0 && !fits(made.plan, device_facts)) {  // which takes a batch's memory twice
+    placed.fresh_inputs.clear();
+    made = without_limit(placed);
+  }
   if (!fits(made.plan, device_facts)) {
     know_times();
     made = planned_within(placed, devices, device_facts, planner);
     for (plan::BudgetReport& r : made.plan.budgets) {
       r.predicted_seconds = made.run_seconds;
-      r.unlimited_predicted_seconds = without_limit().run_seconds;
+      r.unlimited_predicted_seconds = without_limit(roomy).run_seconds;
     }
     if (!fits(made.plan, device_facts)) refuse_several(made.plan, device_facts, devices, request.graph.name);
   }
@@ -439,6 +444,15 @@ Estimate Executable::explain() const {
   return e;
 }
 
+plan::Request Executable::request_for(const ToPlace& call, const Placed& where) const {
+  plan::Request request = request_of(where, call);
+  request.input_devices = call.homes;  // as they are: state that is to move has done so before
+  for (const bool is_state : options_.is_state) request.fresh_inputs.push_back(!is_state);
+  for (size_t k = 0; k < call.donations.size(); ++k)
+    if (call.donations[k] >= 0) request.output_devices[k] = call.homes[static_cast<size_t>(call.donations[k])];
+  return request;
+}
+
 // A plan that was made without times is made again with them: it is the same one.
 double Executable::run_seconds() const {
   const ToPlace call = last_call();
@@ -447,17 +461,14 @@ double Executable::run_seconds() const {
     std::lock_guard lock(mutex_);
     if (const auto* last = bound_.newest(); last && (*last)->run_seconds > 0) return (*last)->run_seconds;
   }
-  return planned(request_of(*where, call), *where->devices, Times::Wanted).run_seconds;
+  return planned(request_for(call, *where), *where->devices, Times::Wanted).run_seconds;
 }
 
 std::shared_ptr<Bound> Executable::make(const Wanted& wanted, const std::shared_ptr<const Placed>& where) const {
   const profile::Span compiling(profile::Kind::Compile, "kernels and plan");
   ToPlace call = to_place(wanted.inputs);
   call.donations = wanted.donations;
-  plan::Request request = request_of(*where, call);
-  request.input_devices = call.homes;  // as they are: state that is to move has done so before
-  for (size_t k = 0; k < wanted.donations.size(); ++k)
-    if (wanted.donations[k] >= 0) request.output_devices[k] = call.homes[static_cast<size_t>(wanted.donations[k])];
+  plan::Request request = request_for(call, *where);
   if (is_logging_placement()) write_placement(request, *where);
   Planned made = planned(std::move(request), *where->devices);
   {

@@ -60,7 +60,7 @@ class Chooser {
 
  private:
   PlanOptions options(int64_t effort) const {
-    return {.effort = effort, .is_enough = {}, .may_recompute = may_recompute_, .may_offload = may_offload_, .may_prefetch = false};
+    return {.effort = effort, .is_enough = {}, .may_recompute = may_recompute_, .may_offload = may_offload_};
   }
   // Nothing when it does not fit.
   std::optional<Planned> plan(const Candidate& c, size_t limit, int64_t effort) {
@@ -137,7 +137,7 @@ class Chooser {
       std::vector<DeviceFacts> facts = facts_;
       facts[static_cast<size_t>(device_)].limit_bytes = kPlenty;
       facts[static_cast<size_t>(host_)].limit_bytes = 0;
-      unlimited_ = planner_.plan(request_, facts, {.may_prefetch = false});
+      unlimited_ = planner_.plan(request_, facts, {});
     }
     return *unlimited_;
   }

@@ -253,21 +253,29 @@ void drain(const Plan& plan, std::span<device::Device* const> devices) {
 Events::Events(const Plan& plan, std::span<device::Device* const> devices) : events_(plan.steps.size()) {
   for (size_t i = 0; i < plan.steps.size(); ++i)
     if (plan.steps[i].is_awaited) events_[i] = devices[static_cast<size_t>(plan.steps[i].device)]->make_event();
-  for (const Step& s : std::span(plan.steps).subspan(plan.prefetches)) {
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    const Step& s = plan.steps[i];
     if (s.on_host || s.stream == StreamKind::Compute) continue;
     const auto d = static_cast<size_t>(s.device);
     if (streams_.size() <= d) streams_.resize(d + 1);
-    if (!streams_[d].start) streams_[d].start = devices[d]->make_event();
-    if (std::ranges::none_of(streams_[d].copies, [&](const auto& c) { return c.first == s.stream; }))
+    for (auto& start : streams_[d].starts)
+      if (!start) start = devices[d]->make_event();
+    if (i >= plan.prefetches && std::ranges::none_of(streams_[d].copies, [&](const auto& c) { return c.first == s.stream; }))
       streams_[d].copies.emplace_back(s.stream, devices[d]->make_event());
   }
 }
 
+void Events::wait_for_earlier() {
+  turn_ ^= 1;
+  for (const Streams& s : streams_)
+    if (s.starts[turn_]) s.starts[turn_]->synchronize();
+}
+
 void Events::begin(std::span<device::Device* const> devices) {
   for (size_t d = 0; d < streams_.size(); ++d) {
-    if (!streams_[d].start) continue;
-    devices[d]->stream(StreamKind::Compute).record(*streams_[d].start);
-    for (auto& [kind, event] : streams_[d].copies) devices[d]->stream(kind).wait(*streams_[d].start);
+    if (!streams_[d].starts[turn_]) continue;
+    devices[d]->stream(StreamKind::Compute).record(*streams_[d].starts[turn_]);
+    for (auto& [kind, event] : streams_[d].copies) devices[d]->stream(kind).wait(*streams_[d].starts[turn_]);
   }
 }
 
@@ -287,6 +295,7 @@ void run(const Plan& plan, const Machine& machine, const Places& places, Events&
   if (profile::Recorder::is_on()) record.emplace(plan, machine.devices);
   Runner runner(plan, machine, places, &events, profile ? &*profile : nullptr, record ? &*record : nullptr);
   try {
+    events.wait_for_earlier();
     runner.run(0, plan.prefetches);
     events.begin(machine.devices);
     runner.run(plan.prefetches, plan.steps.size());

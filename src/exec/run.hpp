@@ -25,6 +25,8 @@ class Events {
  public:
   Events(const plan::Plan& plan, std::span<device::Device* const> devices);
   device::Event& of(size_t step) { return *events_[step]; }
+  // So that what the host has staged for copies stays little: until the device has begun the run before the last one.
+  void wait_for_earlier();
   // A run begins and ends on the compute streams: copies wait for what was there before, and what comes there later waits for them. Only
   // prefetches come before it begins; they write to memory that the run before does not use.
   void begin(std::span<device::Device* const> devices);
@@ -32,11 +34,12 @@ class Events {
 
  private:
   struct Streams {
-    std::unique_ptr<device::Event> start;  // null: the device's copies have no stream of their own in this plan
+    std::unique_ptr<device::Event> starts[2];  // of every other run; null: no copies of the device in this plan
     std::vector<std::pair<device::StreamKind, std::unique_ptr<device::Event>>> copies;
   };
   std::vector<std::unique_ptr<device::Event>> events_;  // by step; null: nobody waits for it
   std::vector<Streams> streams_;                        // by device
+  size_t turn_ = 0;
 };
 
 // When it returns, what the plan does has been given to the streams, in the order of each device's compute stream: what follows there comes

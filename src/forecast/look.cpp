@@ -147,7 +147,9 @@ class Looker {
   void add_arena() {
     int32_t arena = -1;
     for (size_t a = 0; a < plan_.arenas.size(); ++a) {
-      if (plan_.arenas[a].device == 0)
+      if (plan_.arenas[a].is_double_buffered)
+        fixed_[at(Role::Batch)] += device::Account::counted(plan_.arenas[a].taken_bytes());
+      else if (plan_.arenas[a].device == 0)
         arena = static_cast<int32_t>(a);
       else
         s_.host_bytes += plan_.arenas[a].bytes;

@@ -42,7 +42,10 @@ plan::Request Planner::request(int64_t batch) const {
   if (!step_.batch_symbol.empty()) r.bindings.emplace(step_.batch_symbol, batch);
   r.donations = step_.donations;
   // A batch comes out of the host's memory, everything else is on the device.
-  for (const Step::Input& input : step_.inputs) r.input_devices.push_back(input.role == Role::Batch ? 1 : 0);
+  for (const Step::Input& input : step_.inputs) {
+    r.input_devices.push_back(input.role == Role::Batch ? 1 : 0);
+    r.fresh_inputs.push_back(input.role == Role::Batch);
+  }
   for (const ir::Value v : graph_.inputs) {
     const ir::TensorType& t = graph_.type(v);
     r.inputs.push_back(codegen::Operand::dense(t.dtype, tandem::bind(t.dims, r.bindings)));

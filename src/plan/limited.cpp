@@ -58,7 +58,7 @@ class LimitedPlanner {
   static size_t arena_bytes(const Plan& plan, int32_t device, bool pinned) {
     size_t bytes = 0;
     for (const Arena& a : plan.arenas)
-      if (a.device == device && (a.pinned_by >= 0) == pinned) bytes += device::Account::counted(a.bytes);
+      if (a.device == device && (a.pinned_by >= 0) == pinned) bytes += device::Account::counted(a.taken_bytes());
     return bytes;
   }
   size_t host_limit() const { return host_ < 0 ? 0 : devices_[static_cast<size_t>(host_)].limit_bytes; }
@@ -217,9 +217,7 @@ class LimitedPlanner {
 }  // namespace
 
 Plan plan_within(Units units, std::span<const Constant> constants, const Facts& facts, const PlanOptions& options) {
-  Units sequence = in_order(std::move(units));
-  if (options.may_prefetch) sequence = with_prefetches(std::move(sequence));
-  return LimitedPlanner(std::move(sequence), constants, facts, options).run();
+  return LimitedPlanner(with_prefetches(in_order(std::move(units))), constants, facts, options).run();
 }
 
 }  // namespace tandem::plan

@@ -58,6 +58,7 @@ class Lowerer {
     const size_t ins = graph_.inputs.size(), outs = graph_.outputs.size();
     out_.bindings = request_.bindings;
     out_.donations = request_.donations;
+    out_.fresh_inputs = request_.fresh_inputs;
     out_.input_devices = request_.input_devices.empty() ? std::vector<int32_t>(ins) : request_.input_devices;
     out_.output_devices = request_.output_devices.empty() ? std::vector<int32_t>(outs) : request_.output_devices;
     for (size_t i = 0; i < ins; ++i) {

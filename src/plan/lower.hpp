@@ -16,7 +16,8 @@ struct Request {
   // Devices by number; empty: all 0. A value that is used on another device than it is on crosses once, through the host's memory.
   std::function<int32_t(const ir::Node&)> device_of = {};
   std::vector<int32_t> input_devices = {}, output_devices = {};  // an output's may be -1: where it is made
-  std::vector<bool> host_memory = {};  // one a device: whether the host and its kernels reach its memory. Empty: one device
+  std::vector<bool> host_memory = {};   // one a device: whether the host and its kernels reach its memory. Empty: one device
+  std::vector<bool> fresh_inputs = {};  // one an input: whether each run has another one, as of a batch. Empty: none
 };
 
 Units lower(const Request& request, Tables& tables);

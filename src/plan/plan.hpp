@@ -63,7 +63,7 @@ struct Step {
   }
 };
 
-// Memory that is taken for one run.
+// Memory that is taken for one run, or for two that follow each other.
 struct Arena {
   int32_t device = 0;
   int32_t pinned_by = -1;  // the device whose copies reach it: where one with the host's memory works together with one that has its own
@@ -137,7 +137,6 @@ struct PlanOptions {
   int64_t effort = 100'000'000;     // steps of search (ScheduleOptions), about a second
   std::function<bool()> is_enough;  // likewise
   bool may_recompute = true, may_offload = true;
-  bool may_prefetch = true;  // operands from the host come while the run before computes, which takes their memory twice
 };
 
 // Orders the units, gives results the places of operands that die with them, outputs those of donated inputs, everything an address, and

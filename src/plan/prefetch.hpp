@@ -1,10 +1,10 @@
-// Operands that a step takes from the host's memory may come while the step before still computes.
+// Batches come from the host's memory while the step before still computes.
 #pragma once
 #include "plan/units.hpp"
 
 namespace tandem::plan {
 
-// Uploads of inputs that the step does not write come first, and what they write is marked (Block::is_prefetched). `units`: in order.
+// Uploads of fresh inputs come first, and what they write is marked (Block::is_prefetched). `units`: in order.
 Units with_prefetches(Units units);
 
 }  // namespace tandem::plan

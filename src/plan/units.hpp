@@ -82,6 +82,7 @@ struct Units {
   std::vector<OutputAlias> aliases;    // one an output
   std::vector<int32_t> donations;      // one an output: the input that it may overwrite, or -1. Empty: none
   std::vector<int32_t> input_blocks;
+  std::vector<bool> fresh_inputs;  // Request
   Bindings bindings;
 };
 

@@ -15,11 +15,9 @@ namespace {
 ir::Value input(ir::Builder& b) { return b.input({DType::F32, {64}}); }
 
 // Device 0 is a card that cannot do `on_host`, device 1 the host.
-Plan planned(const ir::Graph& g, std::string_view on_host, std::vector<int32_t> output_devices = {}) {
-  Request request{g};
+Plan planned(Request request, std::string_view on_host) {
   request.host_memory = {false, true};
   request.device_of = [on_host](const ir::Node& n) { return n.op->name == on_host ? 1 : 0; };
-  request.output_devices = std::move(output_devices);
   Tables tables;
   Units units = lower(request, tables);
   std::vector<KernelFacts> facts;
@@ -27,6 +25,12 @@ Plan planned(const ir::Graph& g, std::string_view on_host, std::vector<int32_t> 
     facts.push_back({.scratch_bytes = e.kernel.partial_bytes(), .in_place = e.kernel.replaceable, .name = "none"});
   const DeviceFacts devices[] = {{.host_memory = false}, {.host_memory = true}};
   return make_plan(std::move(units), std::move(tables), facts, devices);
+}
+
+Plan planned(const ir::Graph& g, std::string_view on_host, std::vector<int32_t> output_devices = {}) {
+  Request request{g};
+  request.output_devices = std::move(output_devices);
+  return planned(std::move(request), on_host);
 }
 
 ir::Graph there_and_back() {
@@ -115,6 +119,57 @@ TEST(Streams, ASubPlanStaysOnOneDevice) {
   Plan p = planned(there_and_back(), "cos");
   p.steps[2].device = 0;
   EXPECT_THROW(verify(p), InternalError);
+}
+
+// Of a batch in the host's memory and a weight on the card.
+class Prefetch : public ::testing::Test {
+ protected:
+  Prefetch() {
+    ir::Builder b(ops::table());
+    const ir::Value w = input(b), x = input(b);
+    graph_ = b.finish({b.op("subtract", {w, b.op("multiply", {b.op("sin", {x}), w})})});
+  }
+  Plan plan(std::vector<bool> fresh) const {
+    Request request{graph_};
+    request.donations = {0};
+    request.input_devices = {0, 1};
+    request.fresh_inputs = std::move(fresh);
+    return planned(std::move(request), "");
+  }
+  ir::Graph graph_;
+};
+
+TEST_F(Prefetch, ABatchComesFirstIntoMemoryOfItsOwnTwice) {
+  const Plan p = plan({false, true});
+  verify(p);
+  EXPECT_EQ(p.prefetches, 1u);
+  EXPECT_EQ(p.steps[0].kind, Kind::Upload);
+  const Arena& arena = p.arenas[static_cast<size_t>(p.steps[0].writes()[0].slot.index)];
+  EXPECT_TRUE(arena.is_double_buffered);
+  EXPECT_EQ(arena.bytes, 64 * sizeof(float));
+  EXPECT_EQ(p.peak_bytes(0), plan({}).peak_bytes(0) + arena.bytes);
+}
+
+TEST_F(Prefetch, WhatIsTheSameInEachRunComesInItsTurn) {
+  for (const std::vector<bool>& fresh : {std::vector<bool>{}, {false, false}}) {
+    const Plan p = plan(fresh);
+    verify(p);
+    EXPECT_EQ(p.prefetches, 0u);
+    for (const Arena& a : p.arenas) EXPECT_FALSE(a.is_double_buffered);
+  }
+}
+
+TEST_F(Prefetch, TheVerifierFindsWhatTheRunBeforeStillUses) {
+  const Plan good = plan({false, true});
+  const auto broken = [&](const std::function<void(Plan&)>& how) {
+    Plan p = good;
+    how(p);
+    EXPECT_THROW(verify(p), InternalError);
+  };
+  broken([](Plan& p) { p.prefetches = 2; });               // a kernel
+  broken([](Plan& p) { p.steps[0].waits.push_back(0); });  // waits
+  broken([](Plan& p) { p.donated[0] = 1; });               // brings what the run before writes
+  broken([&](Plan& p) { p.arenas[static_cast<size_t>(p.steps[0].writes()[0].slot.index)].is_double_buffered = false; });
 }
 
 // A check of the numbers comes before state is overwritten, in whatever order they were traced.
