@@ -77,13 +77,15 @@ class NullStream final : public device::Stream {
   void launch(const std::shared_ptr<const device::Program>& program, const device::LaunchArgs&) override {
     pass(What::Compute, static_cast<const NullProgram&>(*program).seconds());
   }
-  void copy(void*, const void*, size_t bytes) override { move(What::Compute, 2 * bytes, rates_.bytes_per_second); }
-  void upload(void*, const void*, size_t bytes) override { move(What::Up, bytes, rates_.link_bytes_per_second); }
+  void copy(void*, const void*, size_t bytes) override { pass(What::Compute, device::move_seconds(static_cast<double>(bytes), rates_)); }
+  void upload(void*, const void*, size_t bytes) override { pass(What::Up, device::copy_seconds(static_cast<double>(bytes), rates_)); }
   void download(void* host, const void*, size_t bytes) override {
     if (bytes) std::memset(host, 0, bytes);
-    move(What::Down, bytes, rates_.link_bytes_per_second);
+    pass(What::Down, device::copy_seconds(static_cast<double>(bytes), rates_));
   }
-  void fill(void*, uint8_t, size_t bytes) override { move(What::Compute, bytes, rates_.bytes_per_second); }
+  void fill(void*, uint8_t, size_t bytes) override {
+    pass(What::Compute, device::seconds({.flops = 0, .bytes = static_cast<double>(bytes)}, 1, rates_));
+  }
   void record(device::Event& event) override { static_cast<NullEvent&>(event).time = elapsed_seconds(); }
   void wait(device::Event& event) override {
     event.synchronize();
@@ -99,9 +101,6 @@ class NullStream final : public device::Stream {
   }
 
  private:
-  void move(What what, size_t bytes, double bytes_per_second) {
-    pass(what, static_cast<double>(bytes) / bytes_per_second + rates_.launch_seconds);
-  }
   void pass(What what, double seconds) {
     std::lock_guard lock(mutex_);
     now_ = shared_.take(what, now_, seconds);

@@ -55,6 +55,8 @@ class FlatCallable {
   std::string graph_str() const;                                             // the last traced graph, as text
   // What the last plan does to stay within a device's memory, in one line; empty when it fits as it is.
   std::string budget_summary() const;
+  // How long a call is expected to take when calls follow each other, with copies beside computing. 0 before the first one.
+  double predicted_seconds() const;
   std::vector<Variable> variables() const;  // those that the last trace reads or writes
 
  private:

@@ -146,7 +146,14 @@ void add_functions(nb::module_& m) {
       .def("graph", [](const CompiledFunction& f) { return f.callable().graph_str(); })
       .def(
           "explain", [](const CompiledFunction& f) { return placement_rows(f.callable()); },
-          "(op, device, why, seconds, bytes moved, line) of each step of the last plan.")
+          "(op, device, why, seconds, bytes moved, line) of each step of the last call, as if one came after the other.")
+      .def(
+          "predicted_seconds",
+          [](const CompiledFunction& f) {
+            GilReleased release;
+            return f.callable().predicted_seconds();
+          },
+          "Of a call when calls follow each other, with copies beside computing; 0 before the first one.")
       .def(
           "result_specs",
           [](CompiledFunction& f, nb::handle specs) {

@@ -43,6 +43,7 @@ def _table(rows):
 
 def explain(function, *args, **kwargs):
     """Prints, for each op of a compiled function, its device and why, the predicted time, and the bytes that are copied for it; gives the same as rows.
+    The first line of each says how long a call takes with copies beside computing, and with everything that a memory limit asks for.
 
     `function` is what tf.function made, or a Keras model: then it is about the steps that it has run. With arguments the function is called
     with them first."""
@@ -57,6 +58,7 @@ def explain(function, *args, **kwargs):
     for title, engine_function in compiled:
         found = [Row(op, full_name(device), why, seconds, moved) for op, device, why, seconds, moved, *_ in engine_function.explain()]
         whole, moved = sum(r.seconds for r in found), sum(r.bytes_moved for r in found)
-        print(f"{title}: {len(found)} ops, predicted {_time(whole)} if one comes after the other, {_bytes(moved) or 'nothing'} moved\n{_table(found)}")
+        print(f"{title}: predicted {_time(engine_function.predicted_seconds())} a call; {len(found)} ops, {_time(whole)} if one comes after the other, "
+              f"{_bytes(moved) or 'nothing'} moved\n{_table(found)}")  # fmt: skip
         rows += found
     return rows

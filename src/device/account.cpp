@@ -1,5 +1,7 @@
 #include "device/account.hpp"
 
+#include <algorithm>
+
 #include "base/env.hpp"
 #include "base/text.hpp"
 
@@ -36,6 +38,10 @@ void Account::take_counted_anyway(size_t more) {
   while (now > peak && !peak_.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
   }
 }
+
+Account::Untraced::Untraced(Account& account)
+    : account_(account), peak_(account.peak()), of_whole_(account.whole_ ? std::make_unique<Untraced>(*account.whole_) : nullptr) {}
+Account::Untraced::~Untraced() { account_.peak_.store(std::max(peak_, account_.in_use()), std::memory_order_relaxed); }
 
 Account& host_account() {
   static Account& account = *new Account("host memory (TANDEM_HOST_MEMORY)", env::get_bytes("TANDEM_HOST_MEMORY"));

@@ -2,6 +2,7 @@
 #pragma once
 #include <atomic>
 #include <cstddef>
+#include <memory>
 #include <string>
 
 #include "codegen/kernel.hpp"
@@ -37,6 +38,20 @@ class Account {
   size_t in_use() const { return in_use_.load(std::memory_order_relaxed); }
   size_t peak() const { return peak_.load(std::memory_order_relaxed); }
   void reset_peak() { peak_.store(in_use(), std::memory_order_relaxed); }
+
+  // What is taken and given back while it lives leaves no trace in the peak: for measuring, which is no part of a program. Limits hold.
+  class Untraced {
+   public:
+    explicit Untraced(Account& account);
+    ~Untraced();
+    Untraced(const Untraced&) = delete;
+    Untraced& operator=(const Untraced&) = delete;
+
+   private:
+    Account& account_;
+    const size_t peak_;
+    const std::unique_ptr<Untraced> of_whole_;
+  };
 
  private:
   const std::string name_;

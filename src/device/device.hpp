@@ -1,6 +1,7 @@
 // The device contract. A device has memory, makes programs of kernels, and runs them on streams in order. Nothing here knows graphs; one
 // folder under devices/ implements it and nobody includes that folder.
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -14,6 +15,7 @@
 #include "codegen/kernel.hpp"
 #include "device/account.hpp"
 #include "device/buffer.hpp"
+#include "device/kernel_times.hpp"
 #include "device/losses.hpp"
 #include "device/stream.hpp"
 
@@ -23,9 +25,13 @@ namespace tandem::device {
 struct Rates {
   double flops_per_second = 0, bytes_per_second = 0;
   double link_bytes_per_second = 0;  // to and from the host
-  double launch_seconds = 0;         // of a launch or a copy, whatever it does
+  double launch_seconds = 0;         // of a launch, whatever it does
+  double copy_seconds = 0;           // of a copy over the link beside its bytes, until what waits for it begins. 0: as a launch
+  double run_seconds = 0;            // what giving a run of a plan and waiting for its end costs, beside its steps
 };
 double seconds(const codegen::Cost& cost, size_t launches, const Rates& rates);  // the longer of computing and moving bytes
+double copy_seconds(double bytes, const Rates& rates);                           // over the link
+double move_seconds(double bytes, const Rates& rates);                           // from one place in the device's memory to another
 
 struct DeviceInfo {
   std::string name;          // "cpu", "null", "opencl:0"
@@ -77,6 +83,10 @@ class Device {
   // second.
   const Rates& rates() const;
   void set_rates(const Rates& rates);  // instead, from now on: of what is planned for, and in tests
+  Rates known_rates() const;           // the same as far as it is known without measuring: nothing is run for it
+  // Whether rates() are measured: then single kernels can be timed as well (device/kernel_times.hpp).
+  bool is_measured() const;
+  KernelTimes& kernel_times() { return kernel_times_; }
 
   Losses& losses() { return losses_; }
   // The host waits for the compute stream, on which every run ends. Throws what failed, and then what was made meanwhile is lost.
@@ -85,8 +95,13 @@ class Device {
   void drain();
 
  private:
+  bool says_its_rates() const { return info().rates.flops_per_second > 0 && info().rates.bytes_per_second > 0; }
+
   Losses losses_;
-  mutable std::once_flag rates_known_;
+  KernelTimes kernel_times_;
+  mutable std::once_flag rates_once_;
+  mutable std::atomic<bool> are_rates_known_ = false;
+  bool are_rates_set_ = false;
   mutable Rates rates_;
 };
 

@@ -52,9 +52,13 @@ struct Planned {
   size_t pinned_bytes = 0;      // of the host's memory that copies reach: what waits there, and the plan's own
   size_t state_bytes = 0;       // of inputs that wait there
   int64_t updates_on_host = 0;  // nodes that are computed there because of it
-  std::vector<double> seconds;  // one a kernel, by the cost model; where a device has a limit or only keeps time
+  // Where times are asked for: one a kernel, and of a run among others, with what overlaps (plan/simulate.hpp).
+  std::vector<double> seconds;
+  double run_seconds = 0;
 };
-Planned planned(plan::Request request, const Devices& devices);  // a request that names no devices is for number 0
+// Times are always asked for where a limit makes a difference or a device only keeps time.
+enum class Times : uint8_t { IfNeeded, Wanted };
+Planned planned(plan::Request request, const Devices& devices, Times times = Times::IfNeeded);  // one that names no devices is for number 0
 
 // One plan, ready to run any number of times, also from several threads at once.
 class Bound {
@@ -79,7 +83,8 @@ class Bound {
   void run(TensorRefs inputs, std::vector<TensorRef>& outputs);
   // For which donations it was planned: those of inputs that nobody else held.
   const std::vector<int32_t> donations;
-  const std::vector<int32_t> homes;          // Planned::homes
+  const std::vector<int32_t> homes;  // Planned::homes
+  const double run_seconds;          // Planned::run_seconds; 0: nobody has asked for times
   std::unique_ptr<Improvement> improvement;  // of a plan that a limit makes slower; its executable's
 
  private:
@@ -122,7 +127,8 @@ class Executable {
   // Where it is placed, for a call with these inputs if that decides.
   std::shared_ptr<const Placed> placed(TensorRefs inputs);
   const ir::Graph& graph() const;  // after passes; as it was traced where its first call decides
-  Estimate explain() const;        // of the plan that was made last; UserError when there is none
+  Estimate explain() const;        // of the call that was planned last; UserError when there is none
+  double run_seconds() const;      // of its plan, likewise (Estimate::run_seconds)
   size_t plan_count() const;
   std::string budget_summary() const;  // of the plan that was used last (plan::summary); empty when it needs nothing special
   void drop_plans();
@@ -131,6 +137,9 @@ class Executable {
   struct Wanted;
   const Devices& devices() const;
   ToPlace to_place(TensorRefs inputs) const;
+  plan::Request request_for(const ToPlace& call, const Placed& where) const;
+  ToPlace last_call() const;
+  std::shared_ptr<const Placed> placed_now() const;
   std::shared_ptr<Bound> find(const Wanted& wanted);
   void improve(std::shared_ptr<Bound>& bound) const;
   std::shared_ptr<Bound> make(const Wanted& wanted, const std::shared_ptr<const Placed>& where) const;

@@ -10,6 +10,7 @@
 #include "engine/improvement.hpp"
 #include "engine/placement_log.hpp"
 #include "engine/within_budget.hpp"
+#include "plan/simulate.hpp"
 #include "profile/recorder.hpp"
 
 namespace tandem::engine {
@@ -112,6 +113,7 @@ class Bound::EventsOfRun {
 Bound::Bound(Planned planned, std::vector<int32_t> donations, const Devices& devices)
     : donations(std::move(donations)),
       homes(std::move(planned.homes)),
+      run_seconds(planned.run_seconds),
       plan_(std::move(planned.plan)),
       devices_(devices),
       programs_(std::move(planned.programs)) {
@@ -237,6 +239,11 @@ Executable::Executable(ir::Graph passed, const Devices& devices, std::vector<int
       bound_({kMostPlans, kMostSteps}) {}
 
 const Devices& Executable::devices() const { return engine_ ? engine_->devices() : *only_; }
+
+std::shared_ptr<const Placed> Executable::placed_now() const {
+  std::lock_guard lock(mutex_);
+  return placed_;
+}
 
 const ir::Graph& Executable::graph() const {
   std::lock_guard lock(mutex_);
@@ -383,13 +390,13 @@ size_t pinned_limit(const Devices& devices) {
 
 }  // namespace
 
-Planned planned(plan::Request request, const Devices& devices) {
+Planned planned(plan::Request request, const Devices& devices, Times times) {
   std::vector<plan::DeviceFacts> device_facts;
   request.host_memory.clear();
   for (size_t d = 0; d < devices.count(); ++d) {
     const device::DeviceInfo& info = devices.at(d).info();
     request.host_memory.push_back(info.host_memory);
-    plan::DeviceFacts facts{.host_memory = info.host_memory, .gap_bytes = info.gap_bytes, .launch_seconds = info.rates.launch_seconds};
+    plan::DeviceFacts facts{.host_memory = info.host_memory, .gap_bytes = info.gap_bytes};
     if (!info.host_memory) facts.limit_bytes = devices.at(d).memory().limit();
     if (info.host_memory) facts.limit_bytes = pinned_limit(devices);
     device_facts.push_back(facts);
@@ -397,10 +404,9 @@ Planned planned(plan::Request request, const Devices& devices) {
   bool is_timed = false;
   const auto know_times = [&] {
     is_timed = true;
-    for (size_t d = 0; d < devices.count(); ++d)
-      if (!device_facts[d].host_memory) device_facts[d].link_bytes_per_second = devices.at(d).rates().link_bytes_per_second;
+    for (size_t d = 0; d < devices.count(); ++d) device_facts[d].rates = devices.at(d).rates();
   };
-  if (!devices.at(0).info().executes) know_times();
+  if (times == Times::Wanted || !devices.at(0).info().executes) know_times();
   Planner planner;
   // Kernels first, since where things lie depends on what they need.
   planner.plan = [&](const plan::Request& r, std::span<const plan::DeviceFacts> facts, const plan::PlanOptions& options) {
@@ -413,9 +419,10 @@ Planned planned(plan::Request request, const Devices& devices) {
       const Working loading(Working::Thread::Own);  // it has locks, unlike the search
       made.programs.push_back(device.load(e.kernel));
       kernels.push_back(facts_of(e.kernel, *made.programs.back()));
-      if (is_timed) made.seconds.push_back(kernels.back().seconds = device.seconds(e.kernel));
+      if (is_timed) made.seconds.push_back(kernels.back().seconds = timed_seconds(devices, e, made.programs.back()));
     }
     made.plan = plan::make_plan(std::move(units), std::move(tables), kernels, facts, options);
+    if (is_timed) made.run_seconds = plan::simulate(made.plan, {made.seconds, facts}).seconds;
     return made;
   };
   // Nodes carry where they run: decisions about memory may rewrite the graph.
@@ -428,37 +435,69 @@ Planned planned(plan::Request request, const Devices& devices) {
   plan::Request placed = devices.count() > 1 ? on_graph(request, graph) : request;
   if (devices.count() > 1) placed.device_of = [&](const ir::Node& n) { return planner.device_of(graph, n); };
   // Times are only asked for where a limit makes a difference: a device may have to be measured for them.
-  std::vector<plan::DeviceFacts> free = device_facts;
-  for (plan::DeviceFacts& f : free) f.limit_bytes = 0;
-  Planned made = planner.plan(placed, free, {});
+  const auto without_limit = [&](const plan::Request& r) {
+    std::vector<plan::DeviceFacts> free = device_facts;
+    for (plan::DeviceFacts& f : free) f.limit_bytes = 0;
+    return planner.plan(r, free, {});
+  };
+  const plan::Request roomy = placed;
+  Planned made = without_limit(roomy);
   if (made.plan.prefetches > 0 && !fits(made.plan, device_facts)) {  // which takes a batch's memory twice
     placed.fresh_inputs.clear();
-    made = planner.plan(placed, free, {});
+    made = without_limit(placed);
   }
   if (!fits(made.plan, device_facts)) {
     know_times();
     made = planned_within(placed, devices, device_facts, planner);
+    for (plan::BudgetReport& r : made.plan.budgets) {
+      r.predicted_seconds = made.run_seconds;
+      r.unlimited_predicted_seconds = without_limit(roomy).run_seconds;
+    }
     if (!fits(made.plan, device_facts)) refuse_several(made.plan, device_facts, devices, request.graph.name);
   }
   made.homes = request.input_devices;
   return made;
 }
 
-Estimate Executable::explain() const {
+ToPlace Executable::last_call() const {
   std::lock_guard lock(mutex_);
   if (!last_) user_error(ErrorCode::FailedPrecondition, "explain: nothing was run yet\n  hint: the first call decides where it runs");
-  return estimate(request_of(*placed_, *last_), *placed_->devices, placed_.get());
+  return *last_;
+}
+
+Estimate Executable::explain() const {
+  const ToPlace call = last_call();
+  const std::shared_ptr<const Placed> where = placed_now();
+  Estimate e = estimate(request_of(*where, call), *where->devices, where.get(), KernelSeconds::Timed);
+  e.run_seconds = run_seconds();
+  return e;
+}
+
+plan::Request Executable::request_for(const ToPlace& call, const Placed& where) const {
+  plan::Request request = request_of(where, call);
+  request.input_devices = call.homes;  // as they are: state that is to move has done so before
+  for (const bool is_state : options_.is_state) request.fresh_inputs.push_back(!is_state);
+  for (size_t k = 0; k < call.donations.size(); ++k)
+    if (call.donations[k] >= 0) request.output_devices[k] = call.homes[static_cast<size_t>(call.donations[k])];
+  return request;
+}
+
+// A plan that was made without times is made again with them: it is the same one.
+double Executable::run_seconds() const {
+  const ToPlace call = last_call();
+  const std::shared_ptr<const Placed> where = placed_now();
+  {
+    std::lock_guard lock(mutex_);
+    if (const auto* last = bound_.newest(); last && (*last)->run_seconds > 0) return (*last)->run_seconds;
+  }
+  return planned(request_for(call, *where), *where->devices, Times::Wanted).run_seconds;
 }
 
 std::shared_ptr<Bound> Executable::make(const Wanted& wanted, const std::shared_ptr<const Placed>& where) const {
   const profile::Span compiling(profile::Kind::Compile, "kernels and plan");
   ToPlace call = to_place(wanted.inputs);
   call.donations = wanted.donations;
-  plan::Request request = request_of(*where, call);
-  request.input_devices = call.homes;  // as they are: state that is to move has done so before
-  for (const bool is_state : options_.is_state) request.fresh_inputs.push_back(!is_state);
-  for (size_t k = 0; k < wanted.donations.size(); ++k)
-    if (wanted.donations[k] >= 0) request.output_devices[k] = call.homes[static_cast<size_t>(wanted.donations[k])];
+  plan::Request request = request_for(call, *where);
   if (is_logging_placement()) write_placement(request, *where);
   Planned made = planned(request, *where->devices);
   std::unique_ptr<Improvement> improvement;

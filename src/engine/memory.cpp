@@ -17,13 +17,18 @@ device::BufferRef Memory::try_allocate(size_t bytes) {
 }
 
 device::BufferRef Memory::allocate_fixed(size_t bytes) {
+  if (device::BufferRef b = allocate_if_room(bytes)) return b;
+  give_back_();
+  return from_device(bytes);
+}
+
+device::BufferRef Memory::allocate_if_room(size_t bytes) {
   if (device::BufferRef b = try_allocate(bytes)) return b;
   drop_spares();
   if (device::BufferRef b = try_allocate(bytes)) return b;
   while (residents_ && residents_->spill(missing(bytes)) > 0)
     if (device::BufferRef b = try_allocate(bytes)) return b;
-  give_back_();
-  return from_device(bytes);
+  return {};
 }
 
 size_t Memory::missing(size_t bytes) const {

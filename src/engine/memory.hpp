@@ -24,6 +24,8 @@ class Memory {
 
   device::BufferRef allocate(size_t bytes);        // for a tensor
   device::BufferRef allocate_fixed(size_t bytes);  // for what stays where it is
+  // Likewise, or nothing: what is kept for later stays, but for spare arenas.
+  device::BufferRef allocate_if_room(size_t bytes);
 
   // Memory that was an arena, or is one. A device's own may be taken while an earlier run still uses it: both do so in the order of the
   // compute stream. Others have events behind the last run that used them: copies to or from pinned memory may still be on their way, and

@@ -9,6 +9,7 @@
 #include "passes/pipeline.hpp"
 #include "passes/subgraphs.hpp"
 #include "plan/placement.hpp"
+#include "plan/seconds.hpp"
 
 namespace tandem::engine {
 
@@ -32,9 +33,8 @@ bool can(const device::Device& device, const ir::Graph& g, const ir::Node& n) {
 
 namespace {
 
-constexpr double kGain = 0.9;         // leaving the CPU has to save a tenth at least: the model is no better than that
-constexpr double kAlike = 1.3;        // measured rates of two cards of one kind differ by less
-constexpr int64_t kGuessedTrips = 8;  // of a loop that ends when it likes
+constexpr double kGain = 0.9;   // leaving the CPU has to save a tenth at least: the model is no better than that
+constexpr double kAlike = 1.3;  // measured rates of two cards of one kind differ by less
 
 [[noreturn]] void refuse(const ir::Node& n, const device::DeviceInfo& info) {
   const bool is_host_routine = n.op->evaluate && !n.op->body && !n.op->loops && !n.op->decompose;
@@ -116,7 +116,7 @@ class Placer {
     expanded.of_nodes.assign(expanded.graph.nodes.size(), devices_.host);
     return cost(expanded);
   }
-  device::Rates rates(int32_t d) const { return devices_.at(d).rates(); }
+  const device::Rates& rates(int32_t d) const { return devices_.at(d).rates(); }
   bool has_inputs_on(int32_t d) const { return std::ranges::find(wanted_.homes, d) != wanted_.homes.end(); }
   static bool are_alike(const device::Rates& a, const device::Rates& b) {
     const auto close = [](double x, double y) { return x <= kAlike * y && y <= kAlike * x; };
@@ -195,7 +195,7 @@ class Placer {
     std::ranges::fill(on_host.homes, kAny);
     plan::PlacementProblem problem;
     problem.nodes.resize(count);
-    const double link = rates(device).link_bytes_per_second, launch = rates(device).launch_seconds;
+    const device::Rates& link = rates(device);
     int side = 0;
     for (const Placed* all : {static_cast<const Placed*>(&on_host), static_cast<const Placed*>(&p)}) {
       for (const Estimate::Row& row : estimated(*all).rows)
@@ -218,7 +218,7 @@ class Placer {
         value_of[n].push_back(problem.values.size());
         const auto bytes = static_cast<double>(byte_size(bind(t.dims, wanted_.bindings), t.dtype));
         const bool crosses = g.nodes[n].op->name != "constant";
-        problem.values.push_back({static_cast<int32_t>(n), {}, crosses ? launch + (link > 0 ? bytes / link : 0) : 0});
+        problem.values.push_back({static_cast<int32_t>(n), {}, crosses ? device::copy_seconds(bytes, link) : 0});
       }
     const auto reads = [&](ir::Value v, int32_t reader) {
       problem.values[value_of[static_cast<size_t>(v.node)][static_cast<size_t>(v.out)]].readers.push_back(reader);
@@ -242,49 +242,6 @@ class Placer {
 
   const ToPlace& wanted_;
   const Devices& devices_;
-};
-
-class Estimator {
- public:
-  Estimator(const plan::Tables& tables, const Devices& devices) : tables_(tables), devices_(devices) {
-    for (size_t d = 0; d < devices.count(); ++d) rates_.push_back(devices.at(d).rates());
-  }
-  double seconds(const plan::Unit& u) const {
-    const device::Rates& r = rates_[static_cast<size_t>(u.device)];
-    switch (u.kind) {
-      case plan::Kind::Launch: return of_kernel(u, r);
-      case plan::Kind::Copy: return r.launch_seconds + (r.bytes_per_second > 0 ? 2 * bytes(u) / r.bytes_per_second : 0);
-      case plan::Kind::Upload:
-      case plan::Kind::Download: return r.launch_seconds + (r.link_bytes_per_second > 0 ? bytes(u) / r.link_bytes_per_second : 0);
-      case plan::Kind::Branch: {
-        double most = 0;
-        for (const auto& body : u.bodies) most = std::max(most, all(*body));
-        return most;
-      }
-      case plan::Kind::While:
-      case plan::Kind::Scan: {
-        double trip = 0;
-        for (const auto& body : u.bodies) trip += all(*body);
-        return trip * static_cast<double>(u.trips >= 0 ? u.trips : kGuessedTrips);
-      }
-    }
-    return 0;
-  }
-
- private:
-  static double bytes(const plan::Unit& u) { return static_cast<double>(u.writes[0].bytes); }
-  double of_kernel(const plan::Unit& u, const device::Rates& r) const {
-    const codegen::Kernel& kernel = tables_.kernels[static_cast<size_t>(u.kernel)].kernel;
-    return device::seconds(codegen::cost_of(kernel), std::max<size_t>(kernel.stages.size(), 1), r);
-  }
-  double all(const plan::Units& units) const {
-    double sum = 0;
-    for (const plan::Unit& u : units.units) sum += seconds(u);
-    return sum;
-  }
-  const plan::Tables& tables_;
-  const Devices& devices_;
-  std::vector<device::Rates> rates_;
 };
 
 }  // namespace
@@ -319,14 +276,19 @@ plan::Request request_of(const Placed& placed, const ToPlace& wanted) {
   return r;
 }
 
-Estimate estimate(const plan::Request& request, const Devices& devices, const Placed* placed) {
+Estimate estimate(const plan::Request& request, const Devices& devices, const Placed* placed, KernelSeconds kernel_seconds) {
   plan::Tables tables;
   const plan::Units units = plan::lower(request, tables);
-  const Estimator model(tables, devices);
+  std::vector<double> seconds;
+  for (const plan::Tables::Entry& e : tables.kernels)
+    seconds.push_back(kernel_seconds == KernelSeconds::Timed ? timed_seconds(devices, e, devices.at(e.device).load(e.kernel))
+                                                             : devices.at(e.device).seconds(e.kernel));
+  std::vector<plan::DeviceFacts> facts(devices.count());
+  for (size_t d = 0; d < facts.size(); ++d) facts[d] = {.host_memory = devices.at(d).info().host_memory, .rates = devices.at(d).rates()};
   Estimate e;
   for (const plan::Unit& u : units.units) {
     Estimate::Row row{.node = u.node, .device = u.device, .kind = u.kind, .label = u.label, .location = u.location};
-    row.seconds = model.seconds(u);
+    row.seconds = plan::seconds_of(u, {seconds, facts});
     if (u.kind == plan::Kind::Upload || u.kind == plan::Kind::Download) {
       row.moved_bytes = u.writes[0].bytes;
       row.why = Why::Moved;
@@ -337,6 +299,11 @@ Estimate estimate(const plan::Request& request, const Devices& devices, const Pl
     e.rows.push_back(std::move(row));
   }
   return e;
+}
+
+double timed_seconds(const Devices& devices, const plan::Tables::Entry& entry, const std::shared_ptr<const device::Program>& program) {
+  return device::kernel_seconds(devices.at(entry.device), entry.kernel, program,
+                                [&](size_t bytes) { return devices.memories[static_cast<size_t>(entry.device)]->allocate_if_room(bytes); });
 }
 
 }  // namespace tandem::engine

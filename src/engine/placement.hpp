@@ -44,7 +44,11 @@ Placed place(const ToPlace& wanted, const Devices& devices);
 // A request for a plan of a placed graph.
 plan::Request request_of(const Placed& placed, const ToPlace& wanted);
 
-// What one run costs by the cost model, unit by unit, with no two at the same time.
+// How long a kernel takes: as rates say, which compiles nothing, or timed on its device where that can be (device/kernel_times.hpp).
+enum class KernelSeconds : uint8_t { ByRates, Timed };
+double timed_seconds(const Devices& devices, const plan::Tables::Entry& entry, const std::shared_ptr<const device::Program>& program);
+
+// What one run costs, unit by unit, with no two at the same time.
 struct Estimate {
   struct Row {
     int32_t node = -1;
@@ -57,8 +61,10 @@ struct Estimate {
     size_t moved_bytes = 0;  // between devices
   };
   std::vector<Row> rows;
-  double seconds = 0;
+  double seconds = 0;      // their sum
+  double run_seconds = 0;  // of explain(): of a run of the plan that was made last, with what overlaps (plan/simulate.hpp)
 };
-Estimate estimate(const plan::Request& request, const Devices& devices, const Placed* placed = nullptr);  // which knows why
+Estimate estimate(const plan::Request& request, const Devices& devices, const Placed* placed = nullptr,  // which knows why
+                  KernelSeconds kernel_seconds = KernelSeconds::ByRates);
 
 }  // namespace tandem::engine

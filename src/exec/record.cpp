@@ -51,14 +51,15 @@ const Step* partner_of(const Plan& plan, size_t i) {
 
 profile::DeviceNote note_of(const device::Device& d) {
   const device::DeviceInfo& info = d.info();
+  const device::Rates rates = d.known_rates();
   return {.name = info.name,
           .description = info.description,
           .memory_bytes = info.memory_bytes,
           .is_host = info.host_memory,
-          .flops_per_second = info.rates.flops_per_second,
-          .bytes_per_second = info.rates.bytes_per_second,
-          .link_bytes_per_second = info.rates.link_bytes_per_second,
-          .launch_seconds = info.rates.launch_seconds};
+          .flops_per_second = rates.flops_per_second,
+          .bytes_per_second = rates.bytes_per_second,
+          .link_bytes_per_second = rates.link_bytes_per_second,
+          .launch_seconds = rates.launch_seconds};
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "base/text.hpp"
 #include "device/account.hpp"
 #include "forecast/planner.hpp"
+#include "plan/simulate.hpp"
 
 namespace tandem::forecast {
 namespace {
@@ -15,49 +16,26 @@ using plan::Kind;
 using plan::Plan;
 using plan::Slot;
 
-// How long steps take by the cost model, and when they run: streams take their steps in order, beside each other, and the host waits where
-// it computes itself.
+// How long steps take, and when they run.
 class Clock {
  public:
-  Clock(const engine::Planned& planned, const engine::Devices& devices)
-      : plan_(planned.plan), seconds_(planned.seconds), devices_(devices) {}
-
-  double seconds(const plan::Step& s) const {
-    const device::Rates& rates = devices_.at(static_cast<size_t>(s.device)).rates();
-    const auto moved = [&](size_t bytes, double rate) { return rates.launch_seconds + (rate > 0 ? static_cast<double>(bytes) / rate : 0); };
-    switch (s.kind) {
-      case Kind::Launch: return seconds_[static_cast<size_t>(s.kernel)];
-      case Kind::Copy: return moved(2 * s.writes()[0].slot.bytes, rates.bytes_per_second);
-      case Kind::Upload:
-      case Kind::Download: return moved(s.writes()[0].slot.bytes, rates.link_bytes_per_second);
-      default: break;
-    }
-    double longest = 0;
-    for (const auto& body : s.bodies) {
-      double sum = 0;
-      for (const plan::Step& inner : body->steps) sum += seconds(inner);
-      longest = std::max(longest, sum);
-    }
-    return longest * static_cast<double>(std::max<int64_t>(s.trips, 1));
+  Clock(const engine::Planned& planned, const engine::Devices& devices) : plan_(planned.plan), seconds_(planned.seconds) {
+    for (size_t d = 0; d < devices.count(); ++d)
+      facts_.push_back({.host_memory = devices.at(d).info().host_memory, .rates = devices.at(d).rates()});
+    simulated_ = plan::simulate(plan_, {seconds_, facts_});
   }
+
+  double seconds(const plan::Step& s) const { return plan::seconds_of(s, {seconds_, facts_}); }
 
   std::vector<Moment> moments() const {
     std::vector<Moment> all;
-    std::map<std::pair<int32_t, int>, double> free;  // by device and stream
-    double host = 0;
-    for (const plan::Step& s : plan_.steps) {
-      Moment m;
-      double& lane = free[{s.device, s.on_host ? -1 : static_cast<int>(s.stream)}];
-      m.begin = std::max(host, lane);
-      for (const int32_t w : s.waits) m.begin = std::max(m.begin, all[static_cast<size_t>(w)].end);
-      m.end = lane = m.begin + seconds(s);
-      if (s.on_host) host = m.end;
+    for (size_t i = 0; i < plan_.steps.size(); ++i) {
+      const plan::Step& s = plan_.steps[i];
+      Moment m{.begin = simulated_.steps[i].begin, .end = simulated_.steps[i].end, .is_again = s.is_again, .label = s.label};
       m.lane = s.on_host                                 ? Moment::Lane::Host
                : s.stream == device::StreamKind::Compute ? Moment::Lane::Compute
                : s.stream == device::StreamKind::Upload  ? Moment::Lane::Upload
                                                          : Moment::Lane::Download;
-      m.is_again = s.is_again;
-      m.label = s.label;
       all.push_back(std::move(m));
     }
     return all;
@@ -66,7 +44,8 @@ class Clock {
  private:
   const Plan& plan_;
   const std::vector<double>& seconds_;
-  const engine::Devices& devices_;
+  std::vector<plan::DeviceFacts> facts_;
+  plan::Simulated simulated_;
 };
 
 // What each value in an arena is for.

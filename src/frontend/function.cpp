@@ -489,6 +489,11 @@ std::string FlatCallable::budget_summary() const {
   return last && last->executable ? last->executable->budget_summary() : "";
 }
 
+double FlatCallable::predicted_seconds() const {
+  const auto last = impl_of(impl_).last();
+  return last && last->executable ? last->executable->run_seconds() : 0;
+}
+
 std::vector<Variable> FlatCallable::variables() const {
   std::vector<Variable> all;
   if (const auto last = impl_of(impl_).last())

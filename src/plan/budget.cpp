@@ -5,6 +5,7 @@
 
 #include "base/text.hpp"
 #include "plan/in_place.hpp"
+#include "plan/seconds.hpp"
 
 namespace tandem::plan {
 namespace {
@@ -21,15 +22,17 @@ int32_t host_of(std::span<const DeviceFacts> devices) {
 class ProblemMaker {
  public:
   ProblemMaker(const Units& units, std::span<const size_t> scratch, const Facts& facts, int32_t device)
-      : units_(units), scratch_(scratch), facts_(facts.kernels), devices_(facts.devices), device_(device) {}
+      : units_(units), scratch_(scratch), facts_(facts.kernels), devices_(facts.devices), device_(device) {
+    for (const KernelFacts& k : facts_) seconds_.push_back(k.seconds);
+  }
 
   ScheduleProblem make(size_t bytes) {
     ScheduleProblem problem;
     problem.limit = static_cast<int64_t>(bytes);
     const DeviceFacts& card = devices_[static_cast<size_t>(device_)];
     if (const int32_t host = host_of(devices_); host >= 0) {
-      if (card.link_bytes_per_second > 0) problem.link.time_per_gib = nanoseconds(0x1p30 / card.link_bytes_per_second);
-      problem.link.latency = nanoseconds(card.launch_seconds);
+      if (card.rates.link_bytes_per_second > 0) problem.link.time_per_gib = nanoseconds(0x1p30 / card.rates.link_bytes_per_second);
+      problem.link.latency = nanoseconds(device::copy_seconds(0, card.rates));
       if (const size_t limit = devices_[static_cast<size_t>(host)].limit_bytes) problem.host_limit = static_cast<int64_t>(limit);
     }
     for (const Block& b : units_.blocks) problem.values.push_back(value_of(b));
@@ -58,7 +61,7 @@ class ProblemMaker {
              : u.kind == Kind::Download && is_here ? Lane::Download
              : is_here                             ? Lane::Device
                                                    : Lane::Host;
-    s.cost = cost_of(u);
+    s.cost = nanoseconds(seconds_of(u, {seconds_, devices_}));
     if (is_here) s.scratch = static_cast<int64_t>(codegen::align_up(scratch_[number]));
     add_each(s.inputs, u.reads);
     add_each(s.outputs, u.writes);
@@ -82,31 +85,6 @@ class ProblemMaker {
       if (std::ranges::find(to, a.block) == to.end()) to.push_back(a.block);
   }
 
-  int64_t cost_of(const Unit& u) const {
-    const DeviceFacts& d = devices_[static_cast<size_t>(u.device)];
-    switch (u.kind) {
-      case Kind::Launch: return nanoseconds(facts_[static_cast<size_t>(u.kernel)].seconds);
-      case Kind::Upload:
-      case Kind::Download: {
-        const double rate = d.link_bytes_per_second;
-        return nanoseconds(d.launch_seconds + (rate > 0 ? static_cast<double>(u.writes[0].bytes) / rate : 0));
-      }
-      case Kind::Copy: return nanoseconds(d.launch_seconds);
-      case Kind::Branch:
-      case Kind::While:
-      case Kind::Scan: {
-        int64_t longest = 0;
-        for (const auto& body : u.bodies) {
-          int64_t sum = 0;
-          for (const Unit& inner : body->units) sum += cost_of(inner);
-          longest = std::max(longest, sum);
-        }
-        return longest * std::max<int64_t>(u.trips, 1);
-      }
-    }
-    return 0;
-  }
-
   // State that is given away may be written over: whoever reads it, comes before, and what writes it runs once.
   void mark_overwriters(ScheduleProblem& problem) const {
     for (size_t k = 0; k < units_.donations.size(); ++k) {
@@ -125,6 +103,7 @@ class ProblemMaker {
   std::span<const KernelFacts> facts_;
   std::span<const DeviceFacts> devices_;
   const int32_t device_;
+  std::vector<double> seconds_;  // by kernel
 };
 
 // Walks the actions with the block that holds each value at the moment.

@@ -6,7 +6,7 @@
 #include <span>
 
 #include "codegen/cost.hpp"
-#include "device/stream.hpp"
+#include "device/device.hpp"
 #include "plan/lower.hpp"
 #include "plan/units.hpp"
 
@@ -86,9 +86,11 @@ struct BudgetReport {
   bool fits = true;
   int64_t recomputed = 0, offloaded = 0, fetched = 0;  // units that run again; values that go to the host's memory, and come from there
   size_t offloaded_bytes = 0, fetched_bytes = 0;
-  double seconds = 0, unlimited_seconds = 0,
-         bound_seconds = 0;  // of a run, as the cost model says; no plan of these units is faster than the bound
-  std::string tightest;      // the unit that sets the least limit
+  // Of a run by the schedule's clock, which is what plans are compared by; no plan of these units is faster than the bound.
+  double seconds = 0, unlimited_seconds = 0, bound_seconds = 0;
+  // Of a run among others (simulate.hpp), and of one without a limit. 0: not known.
+  double predicted_seconds = 0, unlimited_predicted_seconds = 0;
+  std::string tightest;  // the unit that sets the least limit
   Location tightest_location;
   std::vector<std::pair<std::string, size_t>> largest;  // values alive there
 };
@@ -125,9 +127,9 @@ struct KernelFacts {
 };
 struct DeviceFacts {
   bool host_memory = true;
-  size_t gap_bytes = 0;    // to keep between values in small memory
-  size_t limit_bytes = 0;  // of a run: inputs, outputs, constants and arena together; the host's: of its arena. 0: none
-  double link_bytes_per_second = 0, launch_seconds = 0;
+  size_t gap_bytes = 0;      // to keep between values in small memory
+  size_t limit_bytes = 0;    // of a run: inputs, outputs, constants and arena together; the host's: of its arena. 0: none
+  device::Rates rates = {};  // where times are asked for
 };
 
 // How hard to look for a plan within a limit.

@@ -58,8 +58,8 @@ std::string summary(const BudgetReport& r, std::string_view device) {
   if (r.state_bytes) add(bytes_text(r.state_bytes), " of state on the host");
   if (r.updates_on_host) add(r.updates_on_host, r.updates_on_host == 1 ? " update computed there" : " updates computed there");
   if (!any) add("another order");
-  if (r.unlimited_seconds > 0) {
-    const double percent = (r.seconds / r.unlimited_seconds - 1) * 100;
+  if (r.unlimited_predicted_seconds > 0) {
+    const double percent = (r.predicted_seconds / r.unlimited_predicted_seconds - 1) * 100;
     add("predicted ", percent < 0 ? "" : "+", std::round(percent), " %");
   }
   return text;

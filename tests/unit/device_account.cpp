@@ -54,5 +54,25 @@ TEST(Account, PartsOfWhatWasTakenGoBackOneByOne) {
   EXPECT_EQ(host.in_use(), 0u);
 }
 
+TEST(Account, MeasuringLeavesNoTraceInThePeak) {
+  Account host("host"), pinned("pinned", 1024, &host);
+  pinned.take(512);
+  pinned.take(64);
+  pinned.give_back(64);
+  {
+    const Account::Untraced untraced(pinned);
+    pinned.take(512);
+    EXPECT_NE(refusal(pinned, 64), "") << "limits hold";
+    pinned.give_back(512);
+  }
+  EXPECT_EQ(pinned.peak(), 576u);
+  EXPECT_EQ(host.peak(), 576u);
+  {
+    const Account::Untraced untraced(pinned);
+    pinned.take(256);
+  }
+  EXPECT_EQ(pinned.peak(), 768u) << "what stays counts";
+}
+
 }  // namespace
 }  // namespace tandem::device

@@ -128,6 +128,10 @@ class CompiledStep:
         lines = [_core.budget_summary(compiled.function) for compiled in self._compiled.values()]
         return list(dict.fromkeys(line for line in lines if line))
 
+    def predicted_seconds(self):
+        """How long a step of each kind of batch is expected to take when steps follow each other."""
+        return [compiled.function.predicted_seconds() for compiled in self._compiled.values()]
+
     def __call__(self, data):
         """Runs it on one batch, and gives what the step gives."""
         tensors, pack = self.flatten(data)
