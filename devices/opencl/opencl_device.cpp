@@ -118,7 +118,7 @@ class OpenCl final : public device::Device {
     core_.failures = std::make_unique<Failures>(core_.context, core_.device, losses());
     for (size_t i = 0; i < streams_.size(); ++i)
       streams_[i] = std::make_unique<OpenClStream>(core_, static_cast<device::StreamKind>(i),
-                                                   o.emulated ? std::make_unique<Pace>(o.link_bytes_per_second, o.speed) : nullptr);
+                                                   o.emulated ? std::make_unique<Pace>(o.link_bytes_per_second, o.speed, o.copy_cores) : nullptr);
   }
 
   const device::DeviceInfo& info() const override { return info_; }
@@ -206,6 +206,7 @@ void add_emulated(std::vector<device::Candidate>& all) {
                           .device = find_cpu(core, unused),
                           .emulated = true,
                           .cores = are_kept_apart() ? cat(core) : "",
+                          .copy_cores = cores::are_pinned() ? std::vector{core} : cores::allowed(),
                           .link_bytes_per_second = e.bytes_per_second,
                           .speed = e.speed,
                           .memory_bytes = part.limit_bytes ? part.limit_bytes : e.memory_bytes,
@@ -257,6 +258,7 @@ std::vector<device::Candidate> enumerate() {
   std::vector<device::Candidate> all;
   std::string why;
   keep_apart();
+  const cores::Everywhere for_its_threads;
   if (find_functions(why)) {
     int number = 0;
     for (cl_device_id d : find_gpus()) {

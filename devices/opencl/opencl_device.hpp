@@ -15,7 +15,8 @@ struct Options {
   std::string name;
   cl_device_id device = nullptr;
   bool emulated = false;   // copies on threads of their own, at a rate
-  std::string cores = {};  // of the host that it computes on
+  std::string cores = {};            // of the host that it computes on
+  std::vector<int> copy_cores = {};  // where the threads stay that copy; empty: anywhere
   double link_bytes_per_second = 0;
   double speed = 1;             // of an emulated one
   size_t memory_bytes = 0;      // the cap; 0: what the device says it has
