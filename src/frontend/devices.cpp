@@ -187,6 +187,7 @@ std::vector<size_t> logical_devices(std::string_view name) { return device::limi
 void set_visible_devices(std::span<const std::string> names) {
   std::vector<std::string> physical;
   for (const std::string& name : names) physical.push_back(physical_name(name));
+  if (std::ranges::find(physical, "cpu") == physical.end()) physical.push_back("cpu");
   if (engine::shown_devices() == physical) return;
   require_not_started("devices: those that are visible");
   engine::show_devices_only(std::move(physical));
