@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <vector>
 
+#include "base/cores.hpp"
 #include "base/env.hpp"
 #include "base/text.hpp"
 #include "command.hpp"
@@ -55,6 +56,9 @@ void print_table(const std::vector<Line>& lines, std::string_view chosen, bool i
                 number_text(l.rates.flops_per_second / 1e9).c_str(), number_text(l.rates.bytes_per_second / 1e9).c_str(),
                 number_text(l.rates.launch_seconds * 1e6).c_str(), or_dash(l.info.cores).c_str(), description.c_str());
   }
+  const std::string data = cores::text(cores::of_pipelines());
+  std::printf(kFormat, ' ', "pipelines", "-", "host", "-", "-", "-", "-", "-", data.c_str(),
+              cores::pipelines_have_their_own() ? "input pipelines, kept there with all that they compute" : "input pipelines");
   std::printf("* runs what does not name a device%s; TANDEM_DEVICE chooses it\n",
               is_named ? "" : " and takes no longer there than on a GPU");
 }
@@ -116,7 +120,7 @@ const Command kDevices = {"devices", "lists what there is to compute on, how fas
 
 Lists the devices. Each is tried out with a small kernel: PASS, or the reason why it cannot be used. Then its memory and the limit that is set,
 how fast copies between it and the host are, its speed at a product of matrices, its memory's, and what a launch costs: measured the first
-time and kept in the cache folder, for the cost model; what a device only models is the model's. Cores are the host's that it computes on.
+time and kept in the cache folder, for the cost model; what a device only models is the model's. Cores are the host's that it computes on; the last line has those of input pipelines.
 
   --json      the same as a list of objects
   --measure   measure again, for example because the machine was busy the first time

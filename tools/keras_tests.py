@@ -1,7 +1,8 @@
-"""Keras's own tests on our backend: keras_tests.py [AREA...] [--quick] [--write].
+"""Keras's own tests on our backend: keras_tests.py [AREA...] [--quick] [--write] [--device NAME].
 
 The tests are those inside the installed wheel. They run one process for each area, without TensorFlow, JAX or PyTorch. A test that needs another
-package is counted by itself. One that fails must stand in python/keras_tandem/excluded_tests.txt, with its reason; anything else is an error.
+package is counted by itself. One that fails must stand in python/keras_tandem/excluded_tests.txt, with its reason; anything else is an error. On a device
+that is not the CPU the same list counts: what passes on the CPU has to pass there, and what ran is compared with what docs/keras_tests.md says of the CPU.
 """
 import argparse
 import importlib.metadata
@@ -28,6 +29,8 @@ QUICK = [
     "random", "regularizers", "saving", "trainers", "tree", "layers/activations", "layers/core", "layers/merging", "layers/normalization", "layers/pooling",
     "layers/regularization", "layers/reshaping", "layers/rnn",
 ]  # fmt: skip
+DOCUMENT = ROOT / "docs" / "keras_tests.md"
+ON_DEVICE = "\n## On an emulated GPU\n"  # a part of the document that only a run there writes
 LEFT_OUT = {"applications", "wrappers"}  # downloads; another library's interface
 
 
@@ -53,13 +56,15 @@ def excluded():
     return reasons
 
 
-def run(area, seconds):
+def run(area, seconds, device):
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
         environment = {
             **os.environ, "KERAS_BACKEND": "tandem", "KERAS_HOME": folder, "TANDEM_KERAS_REPORT": str(report), "PYTHONDONTWRITEBYTECODE": "1",
             "PYTHONPATH": os.pathsep.join([str(ROOT / "tools"), os.environ.get("PYTHONPATH", "")]),
         }  # fmt: skip
+        if device:
+            environment["TANDEM_DEVICE"] = device
         # layers/*_test.py is an area of its own, without the folders below.
         targets = [str(KERAS / area)] if area != "layers" else [str(f) for f in (KERAS / "layers").glob("*_test.py")]
         command = [
@@ -106,6 +111,7 @@ def main():
     parser.add_argument("--quick", action="store_true", help="only the small areas, as ./dev test does")
     parser.add_argument("--write", action="store_true", help="write docs/keras_tests.md (also done when all areas run)")
     parser.add_argument("--timeout", type=int, default=120, help="seconds for one test (default 120)")
+    parser.add_argument("--device", metavar="NAME", help="where everything runs that names no device, such as gpu:0 (default: as a program's)")
     options = parser.parse_args()
     chosen = options.areas or ([a for a in areas() if a in QUICK] if options.quick else areas())
     unknown = sorted(set(chosen) - set(areas()))
@@ -116,7 +122,7 @@ def main():
     began = time.monotonic()
     for i, area in enumerate(chosen):
         print(f"[{i + 1}/{len(chosen)}] {area} ...", end=" ", flush=True)
-        count, unknown_failures, needs = judged(run(area, options.timeout), reasons)
+        count, unknown_failures, needs = judged(run(area, options.timeout, options.device), reasons)
         print(f"{count['passed']} passed, {count['failed']} failed, {count['needs']} need another package, {count['skipped']} skipped by Keras")
         for name, text in unknown_failures:
             print(f"    {name}: {text}")
@@ -131,8 +137,14 @@ def main():
         lines.append(f"| {area} | {c['passed']} | {c['failed']} | {rate(c):.1f} % | {c['needs']} | {c['skipped']} |")
     print("\n".join(lines))
     print(f"{time.monotonic() - began:.0f} s")
+    if options.device:
+        lines = compared(rows, total)
+        print("\n".join(lines))
     if options.write or chosen == areas():
-        write(lines, packages, reasons)
+        if options.device:
+            write_device(lines, options.device)
+        else:
+            write(lines, packages, reasons)
     if unexplained:
         sys.exit(f"{len(unexplained)} failures that {EXCLUDED.name} does not explain")
 
@@ -143,7 +155,32 @@ def write(lines, packages, reasons):
     text += ["", *lines, "", "Tests that need another package, by package: " + ", ".join(f"{p} {n}" for p, n in sorted(packages.items(), key=lambda x: -x[1])) + "."]
     text += ["", "## Tests that fail, and why", "", "| test | reason |", "|---|---|"]
     text += [f"| `{name}` | {reason} |" for name, reason in reasons.items()]
-    (ROOT / "docs" / "keras_tests.md").write_text("\n".join(text) + "\n")
+    DOCUMENT.write_text("\n".join(text) + "\n" + part_of_device())
+
+
+def part_of_device():
+    _, mark, rest = DOCUMENT.read_text().partition(ON_DEVICE) if DOCUMENT.exists() else ("", "", "")
+    return mark + rest
+
+
+def passed_on_cpu():
+    """By area, as the document has it."""
+    before = DOCUMENT.read_text().partition(ON_DEVICE)[0] if DOCUMENT.exists() else ""
+    return {area.strip("*"): int(n) for area, n in re.findall(r"^\| (\S+) \| (\d+) \|", before, re.MULTILINE)}
+
+
+def compared(rows, total):
+    cpu = passed_on_cpu()
+    lines = ["| area | passed | failed | passed on the CPU |", "|---|---|---|---|"]
+    for area, c in [*rows, ("**all**", total)]:
+        lines.append(f"| {area} | {c['passed']} | {c['failed']} | {cpu.get(area.strip('*'), '-')} |")
+    return lines
+
+
+def write_device(lines, device):
+    before = DOCUMENT.read_text().partition(ON_DEVICE)[0]
+    text = f"\nThe same with `TANDEM_DEVICE={device}` and `TANDEM_EMULATE_GPU={os.environ.get('TANDEM_EMULATE_GPU', '')}`. Written by `./dev test --gpu`.\n\n"
+    DOCUMENT.write_text(before + ON_DEVICE + text + "\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

@@ -20,17 +20,21 @@ constexpr int64_t kMostThreads = 4096, kMostCacheMib = int64_t{1} << 40;
 
 class CpuStream final : public device::ImmediateStream {
  public:
-  explicit CpuStream(ThreadPool& pool) : pool_(pool) {}
+  // `kept`: where its threads stay, and who launches; empty: anywhere.
+  CpuStream(ThreadPool& pool, std::vector<int> kept) : pool_(pool), kept_(std::move(kept)) {}
   void launch(const std::shared_ptr<const device::Program>& program, const device::LaunchArgs& args) override {
+    if (!kept_.empty()) cores::visit(kept_);
     static_cast<const CpuProgram&>(*program).run(args, pool_);
   }
   void upload_rows(void* to, const device::HostRows& rows) override { copy_rows(to, rows, pool_); }
 
  private:
   ThreadPool& pool_;
+  const std::vector<int> kept_;
 };
 
-// Several devices of the CPU have cores of their own, which their threads stay on; so do those of one when TANDEM_CORES asks for it.
+// Several devices of the CPU have cores of their own, which their threads stay on, and who computes with them; so do those of one when
+// TANDEM_CORES asks for it.
 struct Place {
   std::vector<int> cores;
   int threads;
@@ -51,7 +55,8 @@ class CpuDevice final : public device::Device {
         cache_(env::cache_dir(), static_cast<uint64_t>(env::get_count("TANDEM_CACHE_MIB", kMostCacheMib)) << 20),
         tools_{host_target(env::get("TANDEM_CPU_ISA")), cache_, pool_.threads()},
         memory_(part.name, part.limit_bytes),
-        pinned_(cat(part.name, ", pinned")) {
+        pinned_(cat(part.name, ", pinned")),
+        stream_(pool_, place.is_pinned ? place.cores : std::vector<int>()) {
     info_.name = part.name;
     info_.memory_bytes = part.limit_bytes;
     info_.cores = cores::text(place.cores);
@@ -94,7 +99,7 @@ class CpuDevice final : public device::Device {
   Toolbox tools_;
   MemoryPool memory_;
   device::Account pinned_;
-  CpuStream stream_{pool_};
+  CpuStream stream_;
 };
 
 }  // namespace

@@ -102,10 +102,11 @@ class Late final : public LateDevice, public Memories {
     return std::make_shared<LateProgram>(kernel);
   }
 
-  void fail(Operation operation, int64_t n) override {
+  void fail(Operation operation, int64_t n, Lasts lasts) override {
     Counter& c = counters_[static_cast<size_t>(operation)];
     std::lock_guard lock(mutex_);
     c.failing = n ? c.done + n : -1;
+    c.lasts = lasts;
   }
   int64_t count(Operation operation) const override {
     std::lock_guard lock(mutex_);
@@ -147,12 +148,14 @@ class Late final : public LateDevice, public Memories {
  private:
   struct Counter {
     int64_t done = 0, failing = -1;
+    Lasts lasts = Lasts::Once;
   };
   LateStream& compute() { return *streams_[0]; }
   bool due(Operation operation) {
     std::lock_guard lock(mutex_);
     Counter& c = counters_[static_cast<size_t>(operation)];
-    return ++c.done == c.failing;
+    ++c.done;
+    return c.done == c.failing || (c.lasts == Lasts::On && c.failing > 0 && c.done > c.failing);
   }
   void count(Operation operation, const char* what) {
     if (due(operation)) resource_error(ErrorCode::Unavailable, "late: a ", what, " failed, as a test asked for");

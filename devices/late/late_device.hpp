@@ -18,11 +18,12 @@ struct Options {
 
 enum class Operation : uint8_t { Allocation, Copy, Launch };
 inline constexpr int kOperations = 3;
+enum class Lasts : uint8_t { Once, On };  // On: all that follow fail too
 
 class LateDevice : public device::Device {
  public:
   // The n-th operation of this kind from now on fails; 1 is the next one, 0 takes the wish back. Copies are uploads and downloads too.
-  virtual void fail(Operation operation, int64_t n) = 0;
+  virtual void fail(Operation operation, int64_t n, Lasts lasts = Lasts::Once) = 0;
   virtual int64_t count(Operation operation) const = 0;  // since the device was made
 };
 

@@ -1,5 +1,6 @@
 #include "code.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <sstream>
 
@@ -39,6 +40,27 @@ std::string line_of_error(const std::string& log, const std::string& source) {
     return cat("\n  line ", number, ": ", text);
   }
   return "";
+}
+
+// What the driver made for the device, of a program that is of all devices of its context; empty when it does not say. PoCL names the CPU
+// itself for a part of it, and has one binary then.
+std::vector<char> binary_of(cl_program program, cl_device_id device) {
+  const auto ask = [&](cl_program_info what, auto& list) {
+    return functions().GetProgramInfo(program, what, list.size() * sizeof(list[0]), list.data(), nullptr) == CL_SUCCESS;
+  };
+  size_t bytes = 0;
+  if (functions().GetProgramInfo(program, CL_PROGRAM_DEVICES, 0, nullptr, &bytes) != CL_SUCCESS) return {};
+  std::vector<cl_device_id> devices(bytes / sizeof(cl_device_id));
+  std::vector<size_t> sizes(devices.size());
+  if (devices.empty() || !ask(CL_PROGRAM_DEVICES, devices) || !ask(CL_PROGRAM_BINARY_SIZES, sizes)) return {};
+  const auto found = std::ranges::find(devices, device);
+  const size_t at = devices.size() == 1 ? 0 : static_cast<size_t>(found - devices.begin());
+  if (at == devices.size() || sizes[at] == 0) return {};
+  std::vector<char> binary(sizes[at]);
+  std::vector<unsigned char*> places(devices.size());  // none: that one is not asked for
+  places[at] = reinterpret_cast<unsigned char*>(binary.data());
+  if (!ask(CL_PROGRAM_BINARIES, places)) return {};
+  return binary;
 }
 
 }  // namespace
@@ -82,12 +104,7 @@ std::shared_ptr<const Code> Codes::build(const Core& core, const std::string& so
   cl_kernel kernel = functions().CreateKernel(program, codegen::kCEntry.data(), &status);
   if (!kernel) functions().ReleaseProgram(program);
   check(status, "making a kernel");
-  size_t bytes = 0;
-  if (functions().GetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, nullptr) == CL_SUCCESS && bytes > 0) {
-    binary.resize(bytes);
-    auto* data = reinterpret_cast<unsigned char*>(binary.data());
-    if (functions().GetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof data, &data, nullptr) != CL_SUCCESS) binary.clear();
-  }
+  binary = binary_of(program, core.device);
   return std::make_shared<Code>(program, kernel);
 }
 

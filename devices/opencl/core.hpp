@@ -7,6 +7,7 @@
 
 #include "base/blob_cache.hpp"
 #include "codegen/c_render.hpp"
+#include "context.hpp"
 #include "failures.hpp"
 #include "loader.hpp"
 #include "memory.hpp"
@@ -18,7 +19,8 @@ class Codes;
 struct Core {
   std::string name;  // "opencl:0"
   cl_device_id device = nullptr;
-  cl_context context = nullptr;
+  std::shared_ptr<Context> shared;  // with other devices
+  cl_context context = nullptr;     // its handle
   codegen::GpuTarget target;
   const codegen::CDialect* dialect = nullptr;
   bool has_double = false;
@@ -26,9 +28,9 @@ struct Core {
   std::string build_options;
   std::string identity;  // of driver and device: compiled programs of another one are none of ours
   std::unique_ptr<Memory> memory;
-  std::unique_ptr<PinnedMemory> pinned;
+  PinnedMemory* pinned = nullptr;  // the context's
   std::unique_ptr<Codes> codes;
-  std::unique_ptr<Failures> failures;
+  std::shared_ptr<Failures> failures;
 
   Core();
   ~Core();

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "base/cores.hpp"
 #include "base/text.hpp"
 #include "loader.hpp"
 
@@ -73,6 +74,11 @@ Emulation parse_emulation(std::string_view text) {
   if (!rest.empty())
     refuse(text, cat("\"", rest, "\" at the end is neither a rate, which begins with @, nor a speed, which begins with *"));
   return e;
+}
+
+Pace::Pace(double bytes_per_second, double speed, std::span<const int> cores)
+    : bytes_per_second_(bytes_per_second), speed_(speed), thread_([this] { loop(); }) {
+  if (!cores.empty()) cores::keep(thread_.native_handle(), cores);
 }
 
 Pace::~Pace() {

@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <span>
 #include <string_view>
 #include <thread>
 
@@ -26,7 +27,7 @@ Emulation parse_emulation(std::string_view text);
 // link has passed; a launch of a slower device, when it is done and as long again as it is slower.
 class Pace {
  public:
-  Pace(double bytes_per_second, double speed) : bytes_per_second_(bytes_per_second), speed_(speed), thread_([this] { loop(); }) {}
+  Pace(double bytes_per_second, double speed, std::span<const int> cores);  // `cores`: where its thread stays; empty: anywhere
   ~Pace();
   bool slows_launches() const { return speed_ < 1; }
   // `after`, a user event, is set when as much time has passed since `begin` as the device needs for what the core did until `before`.

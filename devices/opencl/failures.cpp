@@ -1,6 +1,8 @@
 #include "failures.hpp"
 
+#include <algorithm>
 #include <array>
+#include <vector>
 
 #include "base/text.hpp"
 #include "device/losses.hpp"
@@ -37,7 +39,41 @@ int64_t Failures::last() {
   return last_;
 }
 
+void Failures::depend_on(const std::shared_ptr<Failures>& other) {
+  std::vector<std::weak_ptr<Failures>> theirs{other};
+  {
+    std::lock_guard lock(other->mutex_);
+    for (const auto& [number, further] : other->others_) theirs.push_back(further);
+  }
+  std::lock_guard lock(mutex_);
+  ++last_;
+  for (const std::weak_ptr<Failures>& f : theirs) {
+    const std::shared_ptr<Failures> one = f.lock();
+    if (!one || one.get() == this) continue;
+    std::erase_if(others_, [&](const auto& entry) { return entry.second.lock() == one; });
+    others_.emplace(last_, one);
+  }
+}
+
 void Failures::check(Who waited, int64_t given) {
+  std::vector<std::shared_ptr<Failures>> others;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& [number, other] : others_)
+      if (auto one = other.lock()) others.push_back(std::move(one));
+  }
+  try {
+    for (const auto& other : others) other->check_own(Who::Copies, 0);
+  } catch (const std::exception& e) {
+    if (waited == Who::Computes) losses_.fail(e.what());
+    throw;
+  }
+  check_own(waited, given);
+  std::lock_guard lock(mutex_);
+  others_.erase(others_.begin(), others_.upper_bound(given));
+}
+
+void Failures::check_own(Who waited, int64_t given) {
   std::lock_guard lock(mutex_);
   if (expected_.empty()) return;
   Record found;

@@ -33,9 +33,12 @@ class Failures {
   // Behind a wait of the host: throws what was found. `given`: last() before a wait for all that computes; who did that is told last, and
   // the record is empty again.
   void check(Who waited, int64_t given = 0);
-  int64_t last();  // number that expect() gave
+  // What is given to this device from now on uses what the other one made: what that one found is told to whoever waits for this one, too.
+  void depend_on(const std::shared_ptr<Failures>& other);
+  int64_t last();  // number that expect() or depend_on() gave
 
  private:
+  void check_own(Who waited, int64_t given);
   const cl_context context_;
   const cl_device_id device_;
   device::Losses& losses_;
@@ -43,6 +46,7 @@ class Failures {
   cl_command_queue queue_ = nullptr;
   cl_mem record_ = nullptr;
   std::map<int64_t, std::shared_ptr<const Complaint>> expected_;  // since the last wait for all
+  std::multimap<int64_t, std::weak_ptr<Failures>> others_;        // by when it was said; until a wait for all behind that
   int64_t last_ = 0;
 };
 

@@ -127,11 +127,31 @@ PinnedMemory::PinnedMemory(cl_context context, cl_device_id device) : context_(c
   check(status, "making a queue");
 }
 PinnedMemory::~PinnedMemory() {
-  for (auto& [address, slab] : slabs_) {
-    functions().EnqueueUnmapMemObject(queue_, slab.memory, slab.mapped, 0, nullptr, nullptr);
-    functions().ReleaseMemObject(slab.memory);
-  }
+  for (const auto& [address, slab] : slabs_) destroy(slab);
   functions().ReleaseCommandQueue(queue_);
+}
+
+void PinnedMemory::destroy(const Slab& slab) {
+  functions().EnqueueUnmapMemObject(queue_, slab.memory, slab.mapped, 0, nullptr, nullptr);
+  functions().ReleaseMemObject(slab.memory);
+}
+
+void PinnedMemory::trim() {
+  std::lock_guard lock(mutex_);
+  std::erase_if(slabs_, [&](const auto& entry) {
+    const Slab& slab = entry.second;
+    const bool is_empty = slab.free.size() == 1 && slab.free.begin()->second == slab.bytes;
+    if (is_empty) destroy(slab);
+    return is_empty;
+  });
+  functions().Flush(queue_);
+}
+
+size_t PinnedMemory::held_bytes() const {
+  std::lock_guard lock(mutex_);
+  size_t bytes = 0;
+  for (const auto& [address, slab] : slabs_) bytes += slab.bytes;
+  return bytes;
 }
 
 void* PinnedMemory::allocate(size_t bytes) {

@@ -61,6 +61,8 @@ class PinnedMemory {
   void* allocate(size_t bytes);  // null when there is none
   void take_back(void* memory, size_t bytes);
   bool contains(const void* host) const;
+  void trim();                // slabs of which nothing is in use
+  size_t held_bytes() const;  // of all slabs
 
  private:
   struct Slab {
@@ -69,6 +71,7 @@ class PinnedMemory {
     size_t bytes;
     std::map<size_t, size_t> free;  // offset -> bytes
   };
+  void destroy(const Slab& slab);
   const cl_context context_;
   cl_command_queue queue_ = nullptr;  // what maps them
   mutable std::mutex mutex_;

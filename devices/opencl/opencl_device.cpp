@@ -86,9 +86,8 @@ class OpenCl final : public device::Device {
   explicit OpenCl(const Options& o) : pinned_(cat(o.name, ", pinned"), 0, &device::host_account()) {
     core_.name = o.name;
     core_.device = o.device;
-    cl_int status = CL_SUCCESS;
-    core_.context = functions().CreateContext(nullptr, 1, &core_.device, nullptr, nullptr, &status);
-    check(status, "making a context");
+    core_.shared = context_of(o.device);
+    core_.context = core_.shared->handle;
     const auto single = info_of<cl_device_fp_config>(o.device, CL_DEVICE_SINGLE_FP_CONFIG);
     const bool exact_division = (single & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
     core_.has_double = has_extension(o.device, "cl_khr_fp64");
@@ -114,11 +113,12 @@ class OpenCl final : public device::Device {
         std::make_unique<Memory>(core_.context, info_.memory_bytes,
                                  static_cast<size_t>(info_of<cl_ulong>(o.device, CL_DEVICE_MAX_MEM_ALLOC_SIZE)), o.emulated, o.name);
     core_.codes = std::make_unique<Codes>(env::cache_dir(), static_cast<uint64_t>(env::get_count("TANDEM_CACHE_MIB", kMostCacheMib)) << 20);
-    core_.pinned = std::make_unique<PinnedMemory>(core_.context, core_.device);
-    core_.failures = std::make_unique<Failures>(core_.context, core_.device, losses());
+    core_.pinned = core_.shared->pinned.get();
+    core_.failures = std::make_shared<Failures>(core_.context, core_.device, losses());
     for (size_t i = 0; i < streams_.size(); ++i)
-      streams_[i] = std::make_unique<OpenClStream>(core_, static_cast<device::StreamKind>(i),
-                                                   o.emulated ? std::make_unique<Pace>(o.link_bytes_per_second, o.speed) : nullptr);
+      streams_[i] =
+          std::make_unique<OpenClStream>(core_, static_cast<device::StreamKind>(i),
+                                         o.emulated ? std::make_unique<Pace>(o.link_bytes_per_second, o.speed, o.copy_cores) : nullptr);
   }
 
   const device::DeviceInfo& info() const override { return info_; }
@@ -133,7 +133,10 @@ class OpenCl final : public device::Device {
   }
   device::Account& memory() override { return core_.memory->account(); }
   device::Account& pinned_memory() override { return pinned_; }
-  void trim() override { core_.memory->trim(); }
+  void trim() override {
+    core_.memory->trim();
+    core_.pinned->trim();
+  }
   device::Stream& stream(device::StreamKind kind) override { return *streams_[static_cast<size_t>(kind)]; }
   std::unique_ptr<device::Event> make_event() override { return std::make_unique<OpenClEvent>(core_); }
 
@@ -206,6 +209,7 @@ void add_emulated(std::vector<device::Candidate>& all) {
                           .device = find_cpu(core, unused),
                           .emulated = true,
                           .cores = are_kept_apart() ? cat(core) : "",
+                          .copy_cores = cores::are_pinned() ? std::vector{core} : cores::allowed(),
                           .link_bytes_per_second = e.bytes_per_second,
                           .speed = e.speed,
                           .memory_bytes = part.limit_bytes ? part.limit_bytes : e.memory_bytes,
@@ -225,16 +229,14 @@ Core::Core() = default;
 Core::~Core() {
   failures.reset();
   codes.reset();
-  pinned.reset();
   memory.reset();
-  if (context) functions().ReleaseContext(context);
 }
 
 std::unique_ptr<device::Device> make_device(const Options& options) { return std::make_unique<OpenCl>(options); }
 
 std::vector<cl_device_id> find_gpus() { return devices_of(CL_DEVICE_TYPE_GPU); }
 
-cl_device_id find_cpu(int core, std::string& why) {
+const std::vector<cl_device_id>& cpu_cores() {
   static const std::vector<cl_device_id>& cores = *new std::vector<cl_device_id>([] {
     for (cl_device_id cpu : devices_of(CL_DEVICE_TYPE_CPU)) {
       // The threads that copy write to buffers where they lie.
@@ -248,6 +250,11 @@ cl_device_id find_cpu(int core, std::string& why) {
     }
     return std::vector<cl_device_id>();
   }());
+  return cores;
+}
+
+cl_device_id find_cpu(int core, std::string& why) {
+  const std::vector<cl_device_id>& cores = cpu_cores();
   if (!cores.empty()) return cores[static_cast<size_t>(core) % cores.size()];
   why = "there is no OpenCL for the CPU to emulate a GPU with; install PoCL (Debian: pocl-opencl-icd)";
   return nullptr;
@@ -257,6 +264,7 @@ std::vector<device::Candidate> enumerate() {
   std::vector<device::Candidate> all;
   std::string why;
   keep_apart();
+  const cores::Everywhere for_its_threads;
   if (find_functions(why)) {
     int number = 0;
     for (cl_device_id d : find_gpus()) {

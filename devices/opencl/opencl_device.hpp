@@ -14,8 +14,9 @@ namespace tandem::opencl {
 struct Options {
   std::string name;
   cl_device_id device = nullptr;
-  bool emulated = false;   // copies on threads of their own, at a rate
-  std::string cores = {};  // of the host that it computes on
+  bool emulated = false;             // copies on threads of their own, at a rate
+  std::string cores = {};            // of the host that it computes on
+  std::vector<int> copy_cores = {};  // where the threads stay that copy; empty: anywhere
   double link_bytes_per_second = 0;
   double speed = 1;             // of an emulated one
   size_t memory_bytes = 0;      // the cap; 0: what the device says it has
@@ -28,5 +29,7 @@ std::vector<cl_device_id> find_gpus();
 // A CPU device that can pose as a GPU: one core of it, that with this number if there is such a one. Null when there is none; `why` says
 // what to install.
 cl_device_id find_cpu(int core, std::string& why);
+// All of its cores, one device each; the whole CPU where it cannot be divided.
+const std::vector<cl_device_id>& cpu_cores();
 
 }  // namespace tandem::opencl

@@ -1,6 +1,9 @@
 #include "stream.hpp"
 
+#include <algorithm>
 #include <cstring>
+#include <type_traits>
+#include <utility>
 
 #include "base/text.hpp"
 #include "core.hpp"
@@ -9,7 +12,13 @@
 namespace tandem::opencl {
 namespace {
 
+constexpr size_t kBetweenBytes = size_t{64} << 10;    // of an overlapping copy's way
 constexpr size_t kMostStagedBytes = size_t{8} << 20;  // a larger upload waits until its source has been read
+
+struct Release {
+  void operator()(cl_event e) const { functions().ReleaseEvent(e); }
+};
+using EventRef = std::unique_ptr<std::remove_pointer_t<cl_event>, Release>;
 
 void CL_CALLBACK free_staged(cl_event, cl_int, void* staged) { delete[] static_cast<char*>(staged); }
 
@@ -17,7 +26,7 @@ void CL_CALLBACK free_staged(cl_event, cl_int, void* staged) { delete[] static_c
 
 // ---- events ----
 
-OpenClEvent::OpenClEvent(Core& core) : core_(core), context_(core.context) {}
+OpenClEvent::OpenClEvent(Core& core) : core_(core) {}
 OpenClEvent::~OpenClEvent() {
   if (event_) functions().ReleaseEvent(event_);
 }
@@ -100,13 +109,14 @@ void OpenClStream::launch(const std::shared_ptr<const device::Program>& program,
   follow_profile();
   const profile::Piece launched = piece(profile::Kind::Launch);
   Commands commands;
-  cl_event begin = pace_ && pace_->slows_launches() ? marker() : nullptr;
+  EventRef begin(pace_ && pace_->slows_launches() ? marker() : nullptr);
   const Capture capture(launched && !begin ? &commands : nullptr);  // one that is paced is done when its time has passed
   static_cast<const OpenClProgram&>(*program).enqueue(core_, queue_, args);
   given(launched, commands);
   if (begin) {
-    cl_event done = marker();
-    pace_->add_launch(launched, begin, done, held());
+    EventRef done(marker());
+    cl_event after = held();
+    pace_->add_launch(launched, begin.release(), done.release(), after);
   }
   functions().Flush(queue_);
 }
@@ -116,12 +126,10 @@ cl_event OpenClStream::held() {
   cl_int status = CL_SUCCESS;
   cl_event after = functions().CreateUserEvent(core_.context, &status);
   check(status, "making an event");
-  functions().RetainEvent(after);
-  status = functions().EnqueueBarrierWithWaitList(queue_, 1, &after, nullptr);
-  functions().ReleaseEvent(after);
-  check(status, "waiting for what is paced");
+  EventRef kept(after);
+  check(functions().EnqueueBarrierWithWaitList(queue_, 1, &after, nullptr), "waiting for what is paced");
   functions().Flush(queue_);
-  return after;
+  return kept.release();
 }
 
 cl_event OpenClStream::marker() {
@@ -135,10 +143,10 @@ cl_event OpenClStream::marker() {
 void OpenClStream::add_paced(cl_mem memory, profile::Kind kind, size_t bytes, std::function<void()> copy) {
   follow_profile();
   const profile::Piece copied = piece(kind, bytes);
-  cl_event before = marker();
+  EventRef before(marker());
   cl_event after = held();
   functions().RetainMemObject(memory);  // it may be given back meanwhile
-  pace_->add(copied, before, after, bytes, [copy = std::move(copy), memory] {
+  pace_->add(copied, before.release(), after, bytes, [copy = std::move(copy), memory] {
     copy();
     functions().ReleaseMemObject(memory);
   });
@@ -233,22 +241,45 @@ void OpenClStream::copy(void* to, const void* from, size_t bytes) {
   follow_profile();
   const profile::Piece copied = piece(profile::Kind::Copy, bytes);
   Commands commands;
-  if (overlaps) {  // which OpenCL's copy may not: by way of memory that goes when both are done
-    cl_int status = CL_SUCCESS;
-    cl_mem between = functions().CreateBuffer(core_.context, CL_MEM_READ_WRITE, bytes, nullptr, &status);
-    check(status, "making memory for a copy");
-    status = functions().EnqueueCopyBuffer(queue_, a.memory, between, a.offset, 0, bytes, 0, nullptr, wanted(copied, commands));
-    if (status == CL_SUCCESS)
-      status = functions().EnqueueCopyBuffer(queue_, between, b.memory, 0, b.offset, bytes, 0, nullptr, copied ? &commands.last : nullptr);
-    functions().ReleaseMemObject(between);
+  if (overlaps) {
+    copy_in_pieces(a, b.offset, bytes, copied ? &commands : nullptr);
     given(copied, commands);
-    check(status, "copy");
     functions().Flush(queue_);
     return;
   }
   check(functions().EnqueueCopyBuffer(queue_, a.memory, b.memory, a.offset, b.offset, bytes, 0, nullptr, wanted(copied, commands)), "copy");
   given(copied, commands);
   functions().Flush(queue_);
+}
+
+// Within one buffer, which OpenCL's copy may not where both ends overlap: in pieces, the first one that nobody still has to read. They are
+// as long as the distance, or go by way of a little memory.
+void OpenClStream::copy_in_pieces(const Place& from, size_t to, size_t bytes, Commands* commands) {
+  const bool goes_up = to > from.offset;
+  const size_t distance = goes_up ? to - from.offset : from.offset - to;
+  const size_t piece = std::max(distance, std::min(bytes, kBetweenBytes));
+  void* way = nullptr;
+  if (distance < piece) way = core_.memory->allocate(piece);
+  cl_int status = CL_SUCCESS;
+  const auto enqueue = [&](cl_mem source, cl_mem target, size_t source_at, size_t target_at, size_t count) {
+    if (status != CL_SUCCESS) return;
+    cl_event* event = !commands ? nullptr : commands->first ? &commands->last : &commands->first;
+    if (event && *event) functions().ReleaseEvent(std::exchange(*event, nullptr));
+    status = functions().EnqueueCopyBuffer(queue_, source, target, source_at, target_at, count, 0, nullptr, event);
+  };
+  for (size_t done = 0; done < bytes;) {
+    const size_t count = std::min(piece, bytes - done), at = goes_up ? bytes - done - count : done;
+    if (way) {
+      const Place between = core_.memory->at(way);
+      enqueue(from.memory, between.memory, from.offset + at, between.offset, count);
+      enqueue(between.memory, from.memory, between.offset, to + at, count);
+    } else {
+      enqueue(from.memory, from.memory, from.offset + at, to + at, count);
+    }
+    done += count;
+  }
+  if (way) core_.memory->take_back(way, piece);
+  check(status, "copy");
 }
 
 void OpenClStream::fill(void* to, uint8_t value, size_t bytes) {
@@ -270,7 +301,8 @@ void OpenClStream::record(device::Event& event) {
 
 void OpenClStream::wait(device::Event& event) {
   auto* ours = dynamic_cast<OpenClEvent*>(&event);
-  if (!ours || ours->context() != core_.context) return event.synchronize();  // queues of one context wait for its events only
+  if (!ours || ours->core().context != core_.context) return event.synchronize();  // queues of one context wait for its events only
+  if (&ours->core() != &core_) core_.failures->depend_on(ours->core().failures);
   cl_event e = ours->retained();
   if (!e) return;
   std::lock_guard lock(mutex_);

@@ -9,6 +9,7 @@
 
 #include "device/device.hpp"
 #include "emulation.hpp"
+#include "memory.hpp"
 #include "times.hpp"
 
 namespace tandem::opencl {
@@ -21,13 +22,12 @@ class OpenClEvent final : public device::Event {
   ~OpenClEvent() override;
   void synchronize() override;
   bool has_happened() const override;
-  cl_context context() const { return context_; }
+  const Core& core() const { return core_; }
   void set(cl_event event);   // takes it
   cl_event retained() const;  // the caller's; null when it was never recorded
 
  private:
   Core& core_;
-  const cl_context context_;
   mutable std::mutex mutex_;
   cl_event event_ = nullptr;
 };
@@ -58,6 +58,7 @@ class OpenClStream final : public device::Stream, public profile::Reporter {
 
   void upload_staged(void* to, std::unique_ptr<char[]> staged, size_t bytes);
   void add_paced(cl_mem memory, profile::Kind kind, size_t bytes, std::function<void()> copy);
+  void copy_in_pieces(const Place& from, size_t to, size_t bytes, Commands* commands);  // within one buffer
   cl_event marker();
   cl_event held();
 

@@ -72,10 +72,6 @@ void add_devices(nb::module_& m) {
         return result;
       },
       "(name, whether a program may get it without naming it) of each; none of them is opened.");
-  m.def("has_started", [] { return engine::has_default_engine(); }, "Whether something was computed or placed already.");
-  m.def(
-      "set_visible_devices", [](std::vector<std::string> names) { engine::show_devices_only(std::move(names)); },
-      "Only these are found beside the default device; before anything else.");
   m.def("default_device", &default_device, "Empty: the placement decides.");
   m.def("set_default_device", [](const std::string& name) { set_default_device(name); });
   m.def(

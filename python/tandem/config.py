@@ -47,7 +47,9 @@ def set_visible_devices(devices, device_type=None):
             raise ValueError(f"Unrecognized device: {d!r}")
     now = _device_list.visible()
     wanted = devices if device_type is None else [d for d in now if d.device_type != device_type] + devices
-    if _device_list.has_started() and set(wanted) != set(now):
+    if set(wanted) == set(now):
+        return
+    if _device_list.has_started():
         raise RuntimeError("Visible devices cannot be modified after being initialized")
     _device_list.set_visible(wanted)
 
@@ -115,8 +117,9 @@ def _set_threads(which, count):
 
 
 class threading:
-    """The threads of the engine's pool. There is one pool: ops take turns in it, and each is divided among its threads. The number for one op
-    (`intra`) is the pool's, 0 is all cores or what TANDEM_THREADS says; the number of ops that run at once (`inter`) is kept and asked for."""
+    """The engine's threads. There is one pool: ops take turns in it, and each is divided among its threads. The number for one op (`intra`) is
+    the pool's, 0 is all cores or what TANDEM_THREADS says. What runs beside it are input pipelines: the number of ops that run at once (`inter`)
+    is the most threads that the autotuned stages of a pipeline take together, 0 is as many as their cores (TANDEM_DATA_CORES)."""
 
     @staticmethod
     def get_inter_op_parallelism_threads():
@@ -129,6 +132,7 @@ class threading:
     @staticmethod
     def set_inter_op_parallelism_threads(num_threads):
         _set_threads("inter", num_threads)
+        _core.set_pipeline_threads(_state["inter"])
 
     @staticmethod
     def set_intra_op_parallelism_threads(num_threads):

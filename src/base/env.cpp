@@ -16,9 +16,11 @@ constexpr std::string_view kCacheDir = "TANDEM_CACHE_DIR";
 constexpr Variable kVariables[] = {
     {"TANDEM_THREADS", "0", "Threads that compute, the calling one included; `0` is one for each core that the cpu device has."},
     {"TANDEM_CORES", "",
-     "Cores that the cpu device computes on, such as `0-3,6`; its threads stay on them. Empty: as many as are left beside emulated GPUs, "
-     "and "
-     "the system moves threads as it likes."},
+     "Cores that the cpu device computes on, such as `0-3,6`; its threads stay on them, and so does a thread of the program that computes "
+     "with it. Empty: those that emulated GPUs and TANDEM_DATA_CORES leave, and the system moves threads as it likes."},
+    {"TANDEM_DATA_CORES", "",
+     "Cores that the threads of input pipelines stay on, such as `4-5`; what they compute takes no other core, and the cpu device leaves "
+     "these alone. Empty: all that are no emulated GPU's."},
     {"TANDEM_DEVICE", "",
      "The device that runs what does not name one, such as `cpu`, `ref` or `opencl:0`; empty leaves it to TANDEM_PLACEMENT."},
     {"TANDEM_PLACEMENT", "cost",

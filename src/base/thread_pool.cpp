@@ -4,9 +4,6 @@
 // That is why a job has seats instead of a barrier of all threads.
 #include "base/thread_pool.hpp"
 
-#include <pthread.h>
-#include <sched.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -35,14 +32,6 @@ thread_local bool inside_job = false;
 thread_local int worker_number = 0;
 
 int available_cores() { return static_cast<int>(cores::allowed().size()); }
-
-void pin(std::thread& thread, int core) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(static_cast<size_t>(core), &set);
-  if (const int error = pthread_setaffinity_np(thread.native_handle(), sizeof set, &set))
-    resource_error("threads: one cannot be kept on core ", core, " (", std::system_category().message(error), ")");
-}
 
 void relax() {
 #if defined(__x86_64__)
@@ -211,7 +200,7 @@ ThreadPool::ThreadPool(int threads, std::span<const int> pinned) : impl_(std::ma
   impl_->workers.reserve(static_cast<size_t>(threads) - 1);
   try {
     for (int i = 1; i < threads; ++i) impl_->workers.emplace_back([impl = impl_.get(), i] { impl->worker_loop(i); });
-    for (size_t i = 0; i < impl_->workers.size() && !pinned.empty(); ++i) pin(impl_->workers[i], pinned[(i + 1) % pinned.size()]);
+    for (size_t i = 0; i < impl_->workers.size() && !pinned.empty(); ++i) cores::keep(impl_->workers[i].native_handle(), pinned.subspan((i + 1) % pinned.size(), 1));
   } catch (const std::system_error& e) {
     resource_error("threads: only ", impl_->workers.size() + 1, " of ", threads, " could be started (", e.what(), ")");
   }
@@ -220,6 +209,8 @@ ThreadPool::ThreadPool(int threads, std::span<const int> pinned) : impl_(std::ma
 ThreadPool::~ThreadPool() = default;
 
 int ThreadPool::threads() const { return static_cast<int>(impl_->workers.size()) + 1; }
+
+void ThreadPool::keep_this_thread_apart() { inside_job = true; }
 
 int ThreadPool::this_worker() { return worker_number; }
 

@@ -23,6 +23,8 @@ class ThreadPool {
   // Of the calling thread: 0 for one that is not a worker, else 1 to threads() - 1. Chunks of one run that go on at the same time see
   // different numbers, so each may have a piece of scratch memory by it.
   static int this_worker();
+  // From now on what the calling thread runs takes no workers, whose cores are others'.
+  static void keep_this_thread_apart();
 
   // Runs f(chunk) for chunk in [0, chunks), in any order, and returns when all are done. chunks <= 1 never wakes a worker.
   // Any thread may call. When another one's run is under way the call runs inline: its thread has a core already, and waiting for

@@ -4,6 +4,8 @@
 #include <map>
 #include <unordered_set>
 
+#include "codegen/routine_cost.hpp"
+
 namespace tandem::codegen {
 namespace {
 
@@ -89,8 +91,9 @@ Count count_stage(const LoopKernel& k) {
 Cost cost_of(const Kernel& kernel) {
   Cost cost;
   for (const Operand& o : kernel.out) cost.bytes += stored_bytes(o);
-  if (kernel.stages.empty()) {  // a host routine: nothing is known but what goes in and out
+  if (kernel.stages.empty()) {  // no loops say what is read: each operand once
     for (const Operand& o : kernel.in) cost.bytes += stored_bytes(o);
+    cost.flops = routine_flops(kernel);
     return cost;
   }
   std::vector<Operand> operands = kernel.in;

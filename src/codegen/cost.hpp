@@ -1,4 +1,4 @@
-// What a kernel moves and computes, counted from its canonical loops.
+// What a kernel moves and computes, counted from its canonical loops, or by what is known of a routine that has none.
 #pragma once
 #include "codegen/kernel.hpp"
 

@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "base/caller_poll.hpp"
+#include "base/cores.hpp"
 #include "base/fork.hpp"
 #include "base/text.hpp"
+#include "base/thread_pool.hpp"
 #include "data/elements.hpp"
 #include "frontend/memory.hpp"
 #include "frontend/variable_impl.hpp"
@@ -66,6 +68,7 @@ void Ahead::add_workers() {
     const auto number = static_cast<int64_t>(workers_.size());
     context_.has_threads = true;
     workers_.emplace_back([this, number] { run(number); });
+    cores::keep(workers_.back().native_handle(), context_.settings.cores);
   }
 }
 
@@ -149,6 +152,8 @@ Ahead::Block Ahead::make(std::unique_lock<std::mutex>& lock, int64_t count) {
 }
 
 void Ahead::run(int64_t worker) {
+  cores::claim_this_thread();
+  if (cores::pipelines_have_their_own()) ThreadPool::keep_this_thread_apart();
   frontend::element_reader = &context_.reader;
   const frontend::HostScope on_host;
   std::unique_lock lock(mutex_);

@@ -1,29 +1,21 @@
 #include "data/context.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
 
+#include "base/cores.hpp"
 #include "base/text.hpp"
 #include "data/node.hpp"
 #include "device/account.hpp"
 
 namespace tandem::data {
-namespace {
-
-int available_cores() {
-  cpu_set_t set;
-  return sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
-}
-
-}  // namespace
 
 Settings settings_of(const PipelineOptions& o) {
   Settings s;
   const double share = o.cpu_share.value_or(1.0);
   if (!(share > 0 && share <= 1)) user_error("options: cpu_share is ", share, ", it must be above 0 and at most 1");
-  s.cores = available_cores();
-  s.threads = std::max(1, static_cast<int>(share * s.cores));
+  s.cores = cores::of_pipelines();
+  s.threads = std::max(1, static_cast<int>(share * static_cast<double>(s.cores.size())));
+  if (const int most = cores::pipeline_threads()) s.threads = std::min(s.threads, most);
   s.deterministic = o.deterministic.value_or(true);
   s.autotune = o.autotune.value_or(true);
   s.ram_budget_bytes = o.ram_budget_bytes ? *o.ram_budget_bytes : free_memory_bytes() / 2;

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "data/budget.hpp"
 #include "data/page_guard.hpp"
@@ -19,8 +20,8 @@ namespace tandem::data {
 class Node;
 
 struct Settings {
-  int cores = 1;    // that this process may use
-  int threads = 1;  // that autotuning may give to parallel stages together
+  std::vector<int> cores;  // that the threads stay on
+  int threads = 1;         // that autotuning may give to parallel stages together
   bool deterministic = true;
   bool autotune = true;
   size_t ram_budget_bytes = 0;

@@ -84,7 +84,7 @@ class InterleaveWalk final : public InputWalk {
         scope_(scope),
         overtaking_(!node.options.deterministic || !scope.context->settings.deterministic) {
     const Settings& settings = scope.context->settings;
-    const int64_t cycle = node.options.cycle_length == kAutotune ? settings.cores : node.options.cycle_length;
+    const int64_t cycle = node.options.cycle_length == kAutotune ? static_cast<int64_t>(settings.cores.size()) : node.options.cycle_length;
     slots_.resize(static_cast<size_t>(cycle));
     const int64_t calls = node.options.parallel_calls == kAutotune ? settings.threads : node.options.parallel_calls;
     ahead_count_ = node.options.parallel_calls == 1 ? 0 : static_cast<size_t>(std::min(calls, cycle));

@@ -137,13 +137,17 @@ Device& get(std::string_view name);
 std::unique_ptr<Device> make(std::string_view name);  // another one, which nobody else sees: to plan for
 std::vector<std::string> names();                     // also of those that were skipped
 std::vector<std::string> ordinary_names();            // of those that a program may get without asking
+std::vector<std::string> physical_names();            // the same, before they were divided
 bool may_have_cards();                                // whether the system shows any: a driver need not be loaded for a machine without
 
 // Before its first use: a device gets a limit, or becomes several, `cpu:0` and `cpu:1` of "cpu", `gpu:0:0` and `gpu:0:1` of "gpu:0". Its
 // own name is then that of the first. UserError when it was made already or cannot be divided.
 void configure(std::string_view name, std::span<const size_t> limits_bytes);
+std::vector<size_t> limits_of_parts(std::string_view name);  // that configure() was given; empty: it was not called
 // Threads of the cpu device, before its first use, instead of TANDEM_THREADS; several of it share them.
 void set_threads(int threads);
+int threads();  // as set; 0: not set
+inline constexpr int kMostThreads = 4096;
 bool is_made(std::string_view name);
 std::string skipped_because(std::string_view name);  // why it is not used; empty: it may be
 

@@ -47,7 +47,6 @@ struct Made {
   std::map<std::string, std::unique_ptr<Device>, std::less<>> devices;
   int threads = 0;
 };
-constexpr int kMostThreads = 4096;
 constexpr std::string_view kCpu = "cpu";
 
 std::mutex mutex;
@@ -108,6 +107,14 @@ std::vector<std::string> ordinary_names() {
   std::vector<std::string> all;
   for (const Candidate& c : candidates().all())
     if (!c.only_when_named && c.skipped.empty()) add_parts(c, all);
+  return all;
+}
+
+std::vector<std::string> physical_names() {
+  std::lock_guard lock(mutex);
+  std::vector<std::string> all;
+  for (const Candidate& c : candidates().all())
+    if (!c.only_when_named && c.skipped.empty()) all.push_back(c.name);
   return all;
 }
 
@@ -174,6 +181,19 @@ void configure(std::string_view name, std::span<const size_t> limits_bytes) {
                      .index = i,
                      .count = count});
   made().parts.insert_or_assign(std::string(name), std::move(parts));
+}
+
+std::vector<size_t> limits_of_parts(std::string_view name) {
+  std::lock_guard lock(mutex);
+  std::vector<size_t> limits;
+  if (const auto divided = made().parts.find(name); divided != made().parts.end())
+    for (const Part& p : divided->second) limits.push_back(p.limit_bytes);
+  return limits;
+}
+
+int threads() {
+  std::lock_guard lock(mutex);
+  return made().threads;
 }
 
 void set_threads(int threads) {

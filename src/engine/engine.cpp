@@ -284,6 +284,8 @@ void show_devices_only(std::vector<std::string> names) {
   visible() = std::move(names);
 }
 
+std::optional<std::vector<std::string>> shown_devices() { return visible(); }
+
 Engine& engine_with_all_devices() {
   static Engine& engine = []() -> Engine& {
     default_engine().add(ordinary_devices());

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -225,6 +226,7 @@ bool has_default_engine();  // whether it was made already
 Engine& engine_with_all_devices();
 // Only these, and the default device, will be found. UserError when the engine was made already.
 void show_devices_only(std::vector<std::string> names);
+std::optional<std::vector<std::string>> shown_devices();  // what was given; nothing: all are
 // From now on each plan that is made says on stderr which op runs where.
 void log_placement(bool on);
 // TensorFlow's name: "/job:localhost/replica:0/task:0/device:GPU:0"; devices with memory of their own count as GPUs, in order.

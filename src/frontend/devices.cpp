@@ -5,6 +5,8 @@
 #include <charconv>
 #include <optional>
 
+#include "base/cores.hpp"
+#include "base/names.hpp"
 #include "base/text.hpp"
 #include "device/device.hpp"
 #include "frontend/device_names.hpp"
@@ -106,6 +108,28 @@ engine::Memory& memory_of(std::string_view name, bool pinned) {
   return pinned && own ? *own : *all.memories[static_cast<size_t>(device)];
 }
 
+// What TensorFlow calls GPU:1 is the second of all devices that are not the CPU.
+std::string physical_name(std::string_view name) {
+  const std::vector<std::string> all = physical_devices();
+  if (std::ranges::find(all, name) != all.end()) return std::string(name);
+  const std::optional<frontend::KindAndNumber> wanted = frontend::parsed(name);
+  size_t cards = 0;
+  for (const std::string& known : all) {
+    const bool is_cpu = known == "cpu";
+    if (wanted && is_cpu && wanted->kind == "cpu" && wanted->number == 0) return known;
+    if (wanted && !is_cpu && wanted->kind == "gpu" && wanted->number == cards++) return known;
+  }
+  const std::vector<std::string> named = device::names();  // tests and oracles among them
+  if (std::ranges::find(named, name) != named.end()) return std::string(name);
+  user_error("device: there is no device '", name, "'; there are ", joined(all));
+}
+
+void require_not_started(std::string_view what) {
+  if (has_started())
+    user_error(ErrorCode::FailedPrecondition, what,
+               " stay as they are once a device is in use\n  hint: say it before the first tensor is made");
+}
+
 MemoryInfo info_of(const device::Account& account) { return {account.in_use(), account.peak(), account.limit()}; }
 
 }  // namespace
@@ -147,6 +171,39 @@ void set_placement(Placement placement) {
 void set_soft_placement(bool on) { active_engine().set_soft(on); }
 bool soft_placement() { return active_engine().is_soft(); }
 void set_placement_log(bool on) { engine::log_placement(on); }
+
+bool has_started() { return engine::has_default_engine(); }
+
+std::vector<std::string> physical_devices() { return device::physical_names(); }
+
+void set_logical_devices(std::string_view name, std::span<const size_t> limits_bytes) {
+  const std::string physical = physical_name(name);
+  if (std::ranges::equal(device::limits_of_parts(physical), limits_bytes) && !limits_bytes.empty()) return;
+  require_not_started("devices: logical ones");
+  device::configure(physical, limits_bytes);
+}
+std::vector<size_t> logical_devices(std::string_view name) { return device::limits_of_parts(physical_name(name)); }
+
+void set_visible_devices(std::span<const std::string> names) {
+  std::vector<std::string> physical;
+  for (const std::string& name : names) physical.push_back(physical_name(name));
+  if (std::ranges::find(physical, "cpu") == physical.end()) physical.push_back("cpu");
+  if (engine::shown_devices() == physical) return;
+  require_not_started("devices: those that are visible");
+  engine::show_devices_only(std::move(physical));
+}
+
+void set_threads(int threads) {
+  if (threads == device::threads()) return;
+  require_not_started("threads: they");
+  device::set_threads(threads);
+}
+void set_pipeline_threads(int threads) {
+  if (threads == cores::pipeline_threads()) return;
+  if (threads < 0 || threads > device::kMostThreads) user_error("threads: ", threads, " is not from 0 to ", device::kMostThreads);
+  require_not_started("threads: those of pipelines");
+  cores::set_pipeline_threads(threads);
+}
 
 MemoryInfo memory_info(std::string_view name) { return info_of(memory_of(name, false).device().memory()); }
 MemoryInfo pinned_memory_info(std::string_view name) { return info_of(memory_of(name, true).device().pinned_memory()); }

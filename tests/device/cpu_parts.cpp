@@ -1,6 +1,8 @@
 // Several devices of one CPU: each with a limit, and threads that stay on cores of its own.
 #include <gmock/gmock.h>
 
+#include <sched.h>
+
 #include "base/cores.hpp"
 #include "support.hpp"
 
@@ -24,6 +26,25 @@ TEST(CpuParts, HaveCoresThreadsAndALimitOfTheirOwn) {
     EXPECT_EQ(d->memory().limit(), size_t{1} << 20);
     EXPECT_THROW(d->allocate((1 << 20) + 1), ResourceError);
   }
+}
+
+TEST(CpuParts, KeepWhoComputesWithThemOnTheirCores) {
+  const std::vector<int> cores = cores::of_cpu();
+  const std::unique_ptr<device::Device> parts[] = {part_of_cpu({.name = "cpu:0", .index = 0, .count = 2}),
+                                                   part_of_cpu({.name = "cpu:1", .index = 1, .count = 2})};
+  std::mt19937_64 random(3);
+  std::vector<HostTensor> in{dense(DType::F32, {300}, random)};
+  const codegen::Kernel k = kernel_of({.extents = {300}, .results = {ir::load(0, DType::F32, {ir::axis(0)})}}, in);
+  std::thread([&] {
+    for (const int i : {1, 0}) {
+      launched(*parts[i], k, in);
+      cpu_set_t set;
+      ASSERT_EQ(sched_getaffinity(0, sizeof set, &set), 0);
+      const std::vector<int> expected = cores::part(cores, i, 2);
+      EXPECT_EQ(CPU_COUNT(&set), static_cast<int>(expected.size()));
+      for (const int core : expected) EXPECT_TRUE(CPU_ISSET(static_cast<size_t>(core), &set)) << core;
+    }
+  }).join();
 }
 
 TEST(CpuParts, ComputeWhatTheWholeComputes) {

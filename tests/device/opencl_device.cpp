@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 
 #include "base/text.hpp"
@@ -165,14 +166,91 @@ TEST_F(OpenCl, OverlappingCopiesMoveWhatWasThere) {
   for (size_t i = 0; i < back.size(); ++i) ASSERT_EQ(back[i], i >= 10 && i < 910 ? host[i - 10] : host[i]) << i;
 }
 
+// Up and down, over a distance smaller and larger than the memory that is on the way, which the device's account has counted.
+TEST_F(OpenCl, OverlappingCopiesTakeLittleMemoryAndCountIt) {
+  constexpr size_t kBytes = 1'000'000, kWay = size_t{64} << 10;
+  const auto d = make({.memory_bytes = size_t{2} << 20});
+  device::Stream& stream = d->stream(device::StreamKind::Compute);
+  const device::BufferRef a = d->allocate(kBytes);
+  auto* first = static_cast<uint8_t*>(a->data());
+  std::vector<uint8_t> host(kBytes), back(kBytes);
+  for (size_t i = 0; i < kBytes; ++i) host[i] = static_cast<uint8_t>(i * 7 + i / 251);
+  for (const size_t distance : {size_t{1}, size_t{1000}, size_t{70'000}})
+    for (const bool goes_up : {true, false}) {
+      SCOPED_TRACE(cat(distance, goes_up ? " up" : " down"));
+      const size_t from = goes_up ? 0 : distance, to = goes_up ? distance : 0, count = kBytes - distance;
+      stream.upload(a->data(), host.data(), kBytes);
+      d->memory().reset_peak();
+      const size_t before = d->memory().in_use();
+      stream.copy(first + to, first + from, count);
+      EXPECT_EQ(d->memory().peak() - before, distance < kWay ? kWay : 0);
+      EXPECT_EQ(d->memory().in_use(), before);
+      stream.download(back.data(), first, kBytes);
+      stream.synchronize();
+      std::vector<uint8_t> expected = host;
+      std::memmove(expected.data() + to, expected.data() + from, count);
+      EXPECT_TRUE(back == expected);
+    }
+  d->memory().set_limit(d->memory().in_use());
+  EXPECT_THROW(stream.copy(first + 1, first, kBytes - 1), ResourceError);
+}
+
+TEST_F(OpenCl, PinnedMemoryThatNobodyHasGoesBackToTheSystem) {
+  const auto d = make({});
+  opencl::PinnedMemory& pinned = *opencl::context_of(device_id_)->pinned;
+  d->trim();
+  const size_t before = pinned.held_bytes();
+  device::BufferRef small = d->allocate_pinned(1000), large = d->allocate_pinned(size_t{20} << 20);
+  const size_t held = pinned.held_bytes();
+  EXPECT_GE(held, before + (size_t{20} << 20));
+  const void* const address = large->data();
+  EXPECT_TRUE(pinned.contains(address));
+  large = {};
+  EXPECT_EQ(pinned.held_bytes(), held) << "kept for the next one";
+  d->trim();
+  EXPECT_EQ(pinned.held_bytes(), held - (size_t{20} << 20));
+  EXPECT_FALSE(pinned.contains(address));
+  EXPECT_TRUE(pinned.contains(small->data()));
+  small = {};
+  d->trim();
+  EXPECT_EQ(pinned.held_bytes(), before);
+}
+
+// Two cores of the CPU as two GPUs: the second waits for what the first is at, and the caller does not.
+TEST_F(OpenCl, ADeviceWaitsForAnotherOneAndTheHostDoesNot) {
+  std::string why;
+  cl_device_id other = opencl::find_cpu(1, why);
+  if (!cpu_ || other == cpu_) GTEST_SKIP() << "there are no two cores that OpenCL keeps apart";
+  const auto first = make({.name = "gpu:0", .emulated = true, .link_bytes_per_second = 5e6, .group_schedules = false});
+  const auto second = opencl::make_device({.name = "gpu:1", .device = other, .emulated = true, .group_schedules = false});
+  constexpr size_t kBytes = 5'000'000;  // a second
+  const device::BufferRef there = first->allocate(kBytes), host = first->allocate_pinned(kBytes), here = second->allocate(kBytes);
+  std::memset(host->data(), 3, kBytes);
+  std::vector<uint8_t> back(kBytes);
+  const auto is_up = first->make_event(), is_down = first->make_event(), is_through = second->make_event();
+  device::Stream& compute = second->stream(device::StreamKind::Compute);
+  first->stream(device::StreamKind::Upload).upload(there->data(), host->data(), kBytes);
+  first->stream(device::StreamKind::Upload).record(*is_up);
+  compute.wait(*is_up);
+  compute.fill(here->data(), 9, kBytes);
+  compute.record(*is_through);
+  device::Stream& down = second->stream(device::StreamKind::Download);
+  down.wait(*is_through);
+  down.download(back.data(), here->data(), kBytes);
+  EXPECT_FALSE(is_up->has_happened()) << "the caller waited for the copy to the other device";
+  EXPECT_FALSE(is_through->has_happened());
+  down.synchronize();
+  EXPECT_TRUE(is_up->has_happened()) << "the second device did not wait for the first";
+  EXPECT_TRUE(back == std::vector<uint8_t>(kBytes, 9));
+}
+
 TEST_F(OpenCl, AProgramThatDoesNotCompileShowsTheLine) {
   const auto d = make({});
   opencl::Core core;
   core.name = "opencl:test";
   core.device = device_id_;
-  cl_int status = CL_SUCCESS;
-  core.context = opencl::functions().CreateContext(nullptr, 1, &device_id_, nullptr, nullptr, &status);
-  ASSERT_EQ(status, CL_SUCCESS);
+  core.shared = opencl::context_of(device_id_);
+  core.context = core.shared->handle;
   opencl::Codes codes("", 0);
   try {
     codes.get(core, "__kernel void tandem_kernel() {\n  int a = nowhere;\n}\n", "softmax");
@@ -189,9 +267,8 @@ TEST_F(OpenCl, CompiledProgramsAreKeptOnDisk) {
   opencl::Core core;
   core.name = core.identity = "opencl:test";
   core.device = device_id_;
-  cl_int status = CL_SUCCESS;
-  core.context = opencl::functions().CreateContext(nullptr, 1, &device_id_, nullptr, nullptr, &status);
-  ASSERT_EQ(status, CL_SUCCESS);
+  core.shared = opencl::context_of(device_id_);
+  core.context = core.shared->handle;
   const std::string source = "__kernel void tandem_kernel(__global int* x) { x[0] = 7; }\n";
   opencl::Codes first(folder, 0), second(folder, 0);
   first.get(core, source, "seven");

@@ -73,6 +73,9 @@ found["own step"] = {"one": trained(None, kind=OwnStep, rows=36)["history"], "mi
 measured = tf.distribute.TandemStrategy(devices)
 found["measured"] = trained(measured)
 found["shares"] = list(measured.shares.values())
+without_fit = tf.distribute.TandemStrategy(devices)
+found["shares without fit"] = list(without_fit.shares.values())
+found["traces of the work"] = tf.distribute._shares._products.experimental_get_tracing_count()
 
 # A loop of one's own, in a function and without one.
 strategy = mirrored()

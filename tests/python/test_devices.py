@@ -229,6 +229,40 @@ def test_threads_of_the_pool():
     assert one[0] == 1 and three[0] == 3 and three[1] - one[1] == 2
 
 
+CORES = textwrap.dedent("""
+    import json, os, threading
+    import tandem as tf
+
+    tf.config.threading.set_inter_op_parallelism_threads(2)
+    seen, main = set(), threading.get_native_id()
+
+    def cores_of(task):
+        with open(f"/proc/self/task/{task}/status") as f:
+            return next(line.split()[1] for line in f if line.startswith("Cpus_allowed_list"))
+
+    def look(x):
+        if threading.get_native_id() != main:
+            seen.add(cores_of(threading.get_native_id()))
+        return x
+
+    data = tf.data.Dataset.range(64).map(lambda x: tf.py_function(look, [x], tf.int64), num_parallel_calls=2)
+    assert [int(x) for x in data] == list(range(64))
+    (tf.ones([512, 512]) @ tf.ones([512, 512])).numpy()
+    errors = None
+    try:
+        tf.config.threading.set_inter_op_parallelism_threads(3)
+    except RuntimeError as e:
+        errors = str(e)
+    print(json.dumps([sorted(seen), cores_of(main), tf.config.threading.get_inter_op_parallelism_threads(), errors]))
+""")
+
+
+def test_threads_stay_on_the_cores_they_were_given():
+    cores = sorted(os.sched_getaffinity(0))
+    found, _ = results_of(CORES, TANDEM_EMULATE_GPU="", TANDEM_CORES=str(cores[0]), TANDEM_DATA_CORES=str(cores[-1]))
+    assert found == [[str(cores[-1])], str(cores[0]), 2, "Inter op parallelism cannot be modified after initialization."]
+
+
 PIPELINE = textwrap.dedent("""
     import numpy as np
     import tandem as tf

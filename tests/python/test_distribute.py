@@ -44,6 +44,8 @@ def test_several_devices_give_what_one_gives(found, what):
 def test_speed_is_measured_and_nothing_of_it_stays(found):
     assert_same(found["fit"]["one"], found["measured"])
     assert len(found["shares"]) == 3 and abs(sum(found["shares"]) - 1) < 1e-6
+    assert len(found["shares without fit"]) == 3 and abs(sum(found["shares without fit"]) - 1) < 1e-6
+    assert found["traces of the work"] == 3, "it runs compiled, once traced for each device"
 
 
 def test_a_loop_of_ones_own(found):

@@ -1,12 +1,10 @@
 """The page of a plan, opened in Debian's Chromium."""
 import os
-import shutil
 
 os.environ["KERAS_BACKEND"] = "tandem"
 
 import pytest
-from selenium import webdriver
-from selenium.webdriver.chrome.service import Service
+from browser_support import browser  # noqa: F401 (a fixture)
 from selenium.webdriver.common.by import By
 
 import tandem as tf
@@ -24,21 +22,7 @@ def plan():
     return memory.plan(model, 64, gpu_memory=peak // 2, effort=0.01)
 
 
-@pytest.fixture
-def browser():
-    options = webdriver.ChromeOptions()
-    options.binary_location = shutil.which("chromium")
-    # A test runs as root in a container, which Chromium's sandbox refuses.
-    for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1100,1600"):
-        options.add_argument(word)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
-    driver.set_page_load_timeout(120)
-    yield driver
-    driver.quit()
-
-
-def test_the_page_is_drawn_and_asks_nobody(plan, browser, tmp_path):
+def test_the_page_is_drawn_and_asks_nobody(plan, browser, tmp_path):  # noqa: F811
     page = tmp_path / "plan.html"
     plan.save(page)
     browser.get(page.as_uri())

@@ -36,17 +36,29 @@ def test_shared(program, folder):
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
 
 
-# All of them on emulated GPUs take minutes: tools/device_programs.py.
-@pytest.mark.parametrize("program", [p for p in SHARED if p.stem in ("s002_1_device_placement", "s004_1_list_devices")], ids=lambda p: p.stem)
-def test_on_two_emulated_gpus(program, folder):
-    done = run(program, folder, TANDEM_EMULATE_GPU="2x2GiB@12GB/s")
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
-    if "placement" in program.stem:
-        local = "/job:localhost/replica:0/task:0/device:"
-        assert f"product on {local}GPU:0 - result on {local}CPU:0" in done.stdout
-    else:
-        assert "2 Physical GPUs, 2 Logical GPUs" in done.stdout
-        assert "refused as it should be: Physical devices cannot be modified after being initialized" in done.stdout
+# All of them on emulated GPUs take minutes: tools/device_programs.py, whose table says what has to be where.
+@pytest.mark.skipif(not SHARED, reason="the programs are not beside this repository")
+def test_devices_and_replicas_are_tensorflows():
+    programs = ["s002_1_device_placement", "s004_1_list_devices", "s004_3_mirrored_strategy"]
+    command = [sys.executable, str(ROOT / "tools" / "device_programs.py"), "--gpus", "2x2GiB@12GB/s", *programs]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
+    assert done.stdout.count(" passed ") == 3, done.stdout
+
+
+def test_what_is_elsewhere_is_said():
+    """Of the tool's own table: a program that pins to the second GPU what the table has on the first."""
+    sys.path.insert(0, str(ROOT / "tools"))
+    try:
+        import device_programs
+    finally:
+        sys.path.pop(0)
+    local = device_programs.LOCAL
+    log = f"square: (float32[1000,1000]): {local}GPU:1\nmean: (float32[]): {local}CPU:0\n"
+    assert device_programs.missing("s002_3_function_graph", (2, "cost"), "", log) == ["square: (float32[1000,1000]) was not on GPU:0, but on GPU:1"]
+    assert device_programs.missing("s004_3_mirrored_strategy", (0, "cost"), "2 replicas, test accuracy 0.9\n", f"fused: (float32[784,128]): {local}CPU:0\n") == [
+        "it did not print: 1 replicas, test accuracy"
+    ]
 
 
 def test_arguments_are_given_on(tmp_path):

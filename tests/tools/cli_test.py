@@ -296,6 +296,9 @@ class Machine(Command):
         cpu = {d["name"]: d for d in json.loads(run.stdout)}["cpu"]
         self.assertEqual(cpu["cores"], str(cores[-1]))
         self.assertRegex(cpu["description"], "^1 thread, pinned, ")
+        text = tandem("devices", TANDEM_DATA_CORES=str(cores[-1])).stdout
+        self.assertRegex(text, rf"(?m)^  pipelines +- .* {cores[-1]} +input pipelines, kept there with all that they compute$")
+        self.assertRegex(tandem("devices").stdout, r"(?m)^  pipelines +- .* [\d,-]+ +input pipelines$")
 
     def test_a_device_that_cannot_be_used_gives_its_reason(self):
         run = tandem("devices", TANDEM_CPU_ISA="abacus")

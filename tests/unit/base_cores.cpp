@@ -88,6 +88,76 @@ TEST(Cores, OnesThatTheProcessMayNotUseAreRefused) {
   }
 }
 
+TEST(Cores, PipelinesKeepOffEmulatedGpusAndTheCpuOffTheirs) {
+  const std::vector<int> all = cores::allowed();
+  EXPECT_EQ(cores::of_pipelines(), all);
+  EXPECT_FALSE(cores::pipelines_have_their_own());
+  {
+    const Environment one("TANDEM_EMULATE_GPU", "1x1GiB");
+    EXPECT_EQ(cores::of_pipelines(), cores::of_cpu());
+    if (all.size() > 1) {
+      EXPECT_EQ(std::ranges::count(cores::of_pipelines(), all.back()), 0);
+    }
+  }
+  const Environment own("TANDEM_DATA_CORES", cat(all.back()).c_str());
+  EXPECT_TRUE(cores::pipelines_have_their_own());
+  EXPECT_THAT(cores::of_pipelines(), ElementsAre(all.back()));
+  if (all.size() > 1) {
+    EXPECT_EQ(cores::of_cpu(), std::vector(all.begin(), all.end() - 1));
+  }
+  const Environment wrong("TANDEM_DATA_CORES", "60000");
+  try {
+    cores::of_pipelines();
+    ADD_FAILURE();
+  } catch (const UserError& e) {
+    EXPECT_THAT(e.what(), HasSubstr("TANDEM_DATA_CORES: \"60000\": this process may not use core 60000"));
+  }
+}
+
+std::vector<int> cores_of_this_thread() {
+  cpu_set_t set;
+  std::vector<int> all;
+  if (sched_getaffinity(0, sizeof set, &set) == 0)
+    for (int i = 0; i < CPU_SETSIZE; ++i)
+      if (CPU_ISSET(i, &set)) all.push_back(i);
+  return all;
+}
+
+TEST(Cores, AThreadOfTheProgramsGoesToTheDeviceAndOneOfOursStays) {
+  const std::vector<int> all = cores::allowed();
+  const std::vector last{all.back()}, first{all.front()};
+  std::thread([&] {
+    cores::visit(first);
+    EXPECT_EQ(cores_of_this_thread(), first);
+    EXPECT_EQ(cores::allowed(), all) << "of the process";
+    {
+      const cores::Everywhere here;
+      EXPECT_EQ(cores_of_this_thread(), all);
+    }
+    EXPECT_EQ(cores_of_this_thread(), first);
+    cores::visit(last);
+    EXPECT_EQ(cores_of_this_thread(), last);
+  }).join();
+  std::thread([&] {
+    cores::keep(pthread_self(), last);
+    cores::claim_this_thread();
+    cores::visit(first);
+    EXPECT_EQ(cores_of_this_thread(), last);
+  }).join();
+  EXPECT_THROW(cores::keep(pthread_self(), {}), ResourceError);
+}
+
+TEST(Cores, AThreadThatIsKeptApartWakesNoWorker) {
+  ThreadPool pool(2);
+  std::thread([&] {
+    ThreadPool::keep_this_thread_apart();
+    std::atomic<int> count = 0;
+    pool.run(100, [&](int64_t) { ++count; });
+    EXPECT_EQ(count, 100);
+  }).join();
+  EXPECT_EQ(pool.wake_count(), 0u);
+}
+
 TEST(Cores, PinnedWorkersStayWhereTheyShould) {
   const int core = cores::allowed().back();
   ThreadPool pool(3, std::vector{core});

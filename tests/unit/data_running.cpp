@@ -1,5 +1,7 @@
 // How pipelines run: memory kept ahead, autotuning, what explain() says, caches, and thousands of pipelines that are given up at any
 // moment.
+#include <sched.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -10,6 +12,7 @@
 
 #include <tandem/ops.hpp>
 
+#include "base/cores.hpp"
 #include "data/random.hpp"
 #include "data_support.hpp"
 #include "device/account.hpp"
@@ -42,6 +45,31 @@ TEST(DataRunning, QueuesStayInsideTheBudget) {
   EXPECT_GE(it.memory_use().peak_bytes, 4 * kMiB);
   EXPECT_EQ(it.memory_use().bytes, 0u);
   EXPECT_EQ(it.memory_use().budget_bytes, 8 * kMiB);
+}
+
+TEST(DataRunning, ThreadsStayOnThePipelinesCores) {
+  const int core = cores::allowed().back();
+  setenv("TANDEM_DATA_CORES", std::to_string(core).c_str(), 1);
+  const std::thread::id reader = std::this_thread::get_id();
+  std::atomic<int> here = 0, elsewhere = 0;
+  Iterator it = Dataset::range(200)
+                    .map_callback(
+                        [&](Tensor x) {
+                          cpu_set_t set;
+                          const bool is_known = sched_getaffinity(0, sizeof set, &set) == 0;
+                          const bool is_here = is_known && CPU_COUNT(&set) == 1 && CPU_ISSET(static_cast<size_t>(core), &set);
+                          if (std::this_thread::get_id() != reader) ++(is_here ? here : elsewhere);
+                          return x + 1;
+                        },
+                        {.parallel_calls = 3})
+                    .iterate();
+  unsetenv("TANDEM_DATA_CORES");  // an iterator keeps what it began with
+  Element e;
+  int64_t count = 0;
+  while (it.next(e)) ++count;
+  EXPECT_EQ(count, 200);
+  EXPECT_EQ(elsewhere, 0);
+  EXPECT_GT(here, 0);
 }
 
 TEST(DataRunning, QueuesShareABudgetThatIsSmallerThanTheyAreMany) {

@@ -159,9 +159,90 @@ TEST_F(Failures, WhatWasMadeAfterAFailureIsLostToo) {
   train(*x, again, batch);  // and then all is well
 }
 
+// Memory that stays away, from the n-th allocation on: one error, and all is well when it is back.
+TEST_F(Failures, MemoryThatStaysAwayIsOneError) {
+  const auto x = engine_.compile(step(), {0, 1, -1});
+  const TensorRef batch = tensor({kRows, kColumns}, 0.3f);
+  State s = fresh();
+  const std::vector<float> old_w = read(s.w);
+  train(*x, s, batch);
+  const std::vector<float> new_w = read(s.w);
+  int failures = 0;
+  for (int64_t n = 1;; ++n) {
+    s = fresh();
+    read(s.w);
+    engine_.trim();  // so that arenas are allocated
+    device_.fail(late::Operation::Allocation, n, late::Lasts::On);
+    bool failed = false;
+    try {
+      train(*x, s, batch);
+    } catch (const ResourceError& e) {
+      failed = true;
+      EXPECT_NE(std::string(e.what()).find("cannot allocate"), std::string::npos) << e.what();
+    }
+    device_.fail(late::Operation::Allocation, 0);
+    if (!failed) {
+      EXPECT_EQ(read(s.w), new_w);
+      break;
+    }
+    ++failures;
+    EXPECT_EQ(read(s.w), old_w) << "memory is taken before the first step, n " << n;
+    train(*x, s, batch);
+    EXPECT_EQ(read(s.w), new_w) << n;
+  }
+  EXPECT_GT(failures, 1);
+}
+
+// Copies and launches that fail for good: what follows the first error is not reported as another one, and ends with it.
+TEST_F(Failures, ADeviceThatFailsForGoodIsOneErrorARun) {
+  const auto x = engine_.compile(step(), {0, 1, -1});
+  const TensorRef batch = tensor({kRows, kColumns}, 0.3f);
+  State s = fresh();
+  const std::vector<float> old_w = read(s.w);
+  train(*x, s, batch);
+  const std::vector<float> new_w = read(s.w);
+  for (const late::Operation operation : {late::Operation::Launch, late::Operation::Copy}) {
+    int failures = 0;
+    for (int64_t n = 1;; ++n) {
+      s = fresh();
+      read(s.w);
+      device_.fail(operation, n, late::Lasts::On);
+      bool failed = false;
+      try {
+        train(*x, s, batch);
+      } catch (const ResourceError&) {
+        failed = true;
+      }
+      device_.fail(operation, 0);
+      device_.finish();  // throws if a second error was left behind
+      if (!failed) break;
+      ++failures;
+      try {
+        const std::vector<float> now = read(s.w);
+        EXPECT_TRUE(now == old_w || now == new_w) << "half updated and silent, operation " << static_cast<int>(operation) << ", n " << n;
+      } catch (const ResourceError& e) {
+        EXPECT_NE(std::string(e.what()).find("the value is lost"), std::string::npos) << e.what();
+      }
+      State again = fresh();
+      train(*x, again, batch);
+      EXPECT_EQ(read(again.w), new_w) << n;
+    }
+    EXPECT_GT(failures, 2) << static_cast<int>(operation);
+  }
+}
+
+// GPUs of this machine, emulated ones among them.
+std::vector<std::string> cards() {
+  std::vector<std::string> all = device::ordinary_names();
+  std::erase(all, "cpu");
+  return all;
+}
+
 // I21: what the plan says is what the device counts.
 TEST(Peak, IsWhatThePlanSays) {
-  for (const char* name : {"cpu", "ref", "late", "null"}) {
+  std::vector<std::string> names{"cpu", "ref", "late", "null"};
+  for (const std::string& card : cards()) names.push_back(card);
+  for (const std::string& name : names) {
     SCOPED_TRACE(name);
     Engine& e = *new Engine(device::get(name));
     const auto tensor = [&](const Shape& shape) {
@@ -179,6 +260,47 @@ TEST(Peak, IsWhatThePlanSays) {
     std::vector<TensorRef> out;
     bound->run(inputs, out);
     EXPECT_EQ(d.memory().peak() - before, bound->plan().peak_bytes(0));
+  }
+}
+
+// The same of a plan over the CPU and a device beside it, whose memory and whose part of the host's are both counted.
+TEST(Peak, OfTwoDevicesIsWhatThePlanSays) {
+  std::vector<std::string> names{"late"};
+  for (const std::string& card : cards()) names.push_back(card);
+  for (const std::string& name : names) {
+    SCOPED_TRACE(name);
+    device::Device &host = device::get("cpu"), &d = device::get(name);
+    Engine& e = *new Engine(std::vector<device::Device*>{&host, &d}, 0);
+    ir::Builder b(ops::table());
+    const ir::Value x = b.input({DType::F32, {64, 64}});
+    b.device = 1;
+    const ir::Value y = b.op("tanh", {b.op("matmul", {x, x})});
+    b.device = 0;
+    const ir::Value z = b.op("cumsum", {b.op("matmul", {y, y})}, {{"axis", int64_t{1}}});
+    b.device = 1;
+    const ir::Value w = b.op("matmul", {b.op("sin", {z}), y});
+    const ir::Graph g = b.finish({w});
+    const TensorRef in{e.allocate(byte_size({64, 64}, DType::F32), 1), codegen::Operand::dense(DType::F32, {64, 64}), 0};
+    d.stream(device::StreamKind::Compute).fill(in.data(), 0, byte_size({64, 64}, DType::F32));
+    d.finish();
+    const TensorRef* inputs[] = {&in};
+    Executable executable(g, e, {});
+    const auto bound = executable.bind(inputs);
+    const plan::Plan& p = bound->plan();
+    plan::verify(p);
+    size_t pinned = 0;
+    for (const plan::Arena& a : p.arenas)
+      if (a.pinned_by == 1) pinned += a.taken_bytes();
+    EXPECT_GT(pinned, 0u) << p.str();
+    const size_t input = device::Account::counted(byte_size({64, 64}, DType::F32));
+    const size_t before = d.memory().in_use() - input, pinned_before = d.pinned_memory().in_use();
+    d.memory().reset_peak();
+    d.pinned_memory().reset_peak();
+    std::vector<TensorRef> out;
+    bound->run(inputs, out);
+    d.finish();
+    EXPECT_EQ(d.memory().peak() - before, p.peak_bytes(1)) << p.str();
+    EXPECT_EQ(d.pinned_memory().peak() - pinned_before, device::Account::counted(pinned)) << p.str();
   }
 }
 

@@ -1,8 +1,12 @@
 // Scopes, placement and moving state, as a program sees them: two devices that do everything late beside the CPU.
 #include <tandem/device.hpp>
 
+#include <cstdio>
+#include <cstdlib>
 #include <set>
+#include <stdexcept>
 
+#include "base/text.hpp"
 #include "frontend/memory.hpp"
 #include "frontend_support.hpp"
 #include "late/late_device.hpp"
@@ -223,6 +227,66 @@ TEST_F(DeviceScopes, MemoryIsCountedByDevice) {
   set_memory_limit("late:2", 123 << 20);
   EXPECT_EQ(memory_info("late:2").limit, size_t{123 << 20});
   set_memory_limit("late:2", limit);
+}
+
+// What a program says of its devices before the first tensor: in a process of its own, where nothing has begun.
+[[noreturn]] void share_out() {
+  const auto require = [](bool is, const char* what) {
+    if (!is) throw std::runtime_error(what);
+  };
+  const auto fails = [](auto f, std::string_view text) {
+    try {
+      f();
+    } catch (const UserError& e) {
+      if (e.code() != ErrorCode::FailedPrecondition || std::string_view(e.what()).find(text) == std::string_view::npos) throw;
+      return;
+    }
+    throw std::runtime_error(cat("no error: ", text));
+  };
+  unsetenv("TANDEM_DEVICE");
+  setenv("TANDEM_EMULATE_GPU", "2x256MiB", 1);
+  constexpr size_t kLimit = size_t{64} << 20;
+  require(!has_started(), "not started");
+  require(physical_devices() == std::vector<std::string>{"cpu", "gpu:0", "gpu:1"}, "physical devices");
+  set_visible_devices(std::vector<std::string>{"/GPU:1"});
+  set_logical_devices("/device:GPU:1", std::vector<size_t>{kLimit, kLimit});
+  set_logical_devices("cpu", std::vector<size_t>{0, 0});
+  set_threads(2);
+  set_pipeline_threads(3);
+  require(logical_devices("gpu:1") == std::vector<size_t>{kLimit, kLimit} && logical_devices("gpu:0").empty(), "limits");
+  require(!has_started(), "still not started");
+  for (const char* name : {"cpu:0", "cpu:1", "gpu:1:0", "gpu:1:1"}) {
+    const DeviceScope scope(name);
+    require((Tensor::of({1.f}) + 1.0f).device() == name, name);
+  }
+  const DeviceScope second("/GPU:1");
+  require(current_device() == "gpu:1:1", "GPU:1");
+  require(memory_info("gpu:1:1").limit == kLimit, "limit");
+  require(has_started(), "started");
+  set_threads(2);  // no change
+  set_logical_devices("cpu", std::vector<size_t>{0, 0});
+  set_visible_devices(std::vector<std::string>{"gpu:1"});
+  fails([] { set_threads(1); }, "threads: they stay as they are once a device is in use");
+  fails([] { set_pipeline_threads(1); }, "threads: those of pipelines stay as they are");
+  fails([] { set_logical_devices("gpu:0", std::vector<size_t>{kLimit}); }, "devices: logical ones stay as they are");
+  fails([] { set_visible_devices(std::vector<std::string>{"gpu:0"}); }, "devices: those that are visible stay as they are");
+  std::fprintf(stderr, "shared out\n");
+  std::exit(0);
+}
+
+TEST(DevicesBeforeTheStart, AreSharedOutAndThenStayAsTheyAre) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        try {
+          share_out();
+        } catch (const std::exception& e) {
+          std::fprintf(stderr, "%s\n", e.what());
+        }
+        std::exit(1);
+      },
+      ::testing::ExitedWithCode(0), "shared out");
+  EXPECT_THROW(set_logical_devices("/GPU:40", std::vector<size_t>{0}), UserError);
 }
 
 }  // namespace

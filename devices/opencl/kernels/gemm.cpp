@@ -1,6 +1,6 @@
 // Products of matrices of floats; 16-bit ones are summed in float32. On GPUs, a group computes 64 x 64 elements from tiles in local memory;
-// on CPUs, an item computes 4 x 16 of them in vector registers. Each element is summed from the first product to the last with fused
-// multiply-adds, so both give the same bits, whatever the sizes.
+// on CPUs, an item computes 64 x 32 of them, 4 x 32 at a time in vector registers. Each element is summed from the first product to the
+// last with fused multiply-adds, so both give the same bits, whatever the sizes.
 #include <algorithm>
 #include <array>
 
@@ -16,7 +16,7 @@ using codegen::Product;
 
 constexpr size_t kBatchAxes = 4;
 constexpr size_t kTile = 64, kDepth = 16, kTileItems = 16;  // items along each edge of a tile
-constexpr size_t kRows = 4, kColumns = 16;                  // of an item on a CPU
+constexpr size_t kRows = 64, kColumns = 32;                 // of an item on a CPU
 constexpr double kTinyWork = 4096;                          // below, generated code is as good and may be compiled already
 
 // $T: the type of sums; $M, $O: of what memory holds of the operands and of the result, which LOAD and STORE lead from and to sums. Both
@@ -64,37 +64,63 @@ constexpr std::string_view kGroups = R"(
 }
 )";
 
-// $Y: sixteen neighbours of a row of y.
+// A strip of 32 columns and 64 rows, 256 products deep at a time: these of y, and of x where its rows do not lie one element after the
+// other, are put side by side first, and 4 x 32 sums stay in registers meanwhile. $R: rows of x are such; $V: takes four rows at once,
+// where columns of it are.
 constexpr std::string_view kVectors = R"(
-  const long row0 = get_global_id(1) * 4L, column0 = get_global_id(0) * 16L;
-  if (row0 + 4 <= m && column0 + 16 <= n) {
-    __global const $M* x0 = x + row0 * x_row;
-    __global const $M* y0 = y + column0 * y_column;
-    $T16 s0 = 0, s1 = 0, s2 = 0, s3 = 0;
-    for (long d = 0; d < k; ++d) {
-      __global const $M* at = y0 + d * y_row;
-      const $T16 v = $Y;
-      __global const $M* from = x0 + d * x_column;
-      s0 = fma(($T16)LOAD(from[0]), v, s0);
-      s1 = fma(($T16)LOAD(from[x_row]), v, s1);
-      s2 = fma(($T16)LOAD(from[2 * x_row]), v, s2);
-      s3 = fma(($T16)LOAD(from[3 * x_row]), v, s3);
+  const long row0 = get_group_id(1) * 64L, column0 = get_group_id(0) * 32L;
+  const int rows = (int)min(64L, m - row0), columns = (int)min(32L, n - column0);
+  $T sums[64 * 32], ys[256 * 32];
+  $T xs[$R ? 1 : 260 * 64];  // 260: not every row in the same lines of a cache
+  for (int i = 0; i < (rows + 3) / 4 * 4 * 32; ++i) sums[i] = 0;
+  for (long depth = 0; depth < k; depth += 256) {
+    const int deep = (int)min(256L, k - depth);
+    for (int d = 0; d < deep; ++d) {
+      __global const $M* at = y + (depth + d) * y_row + column0 * y_column;
+      for (int j = 0; j < columns; ++j) ys[d * 32 + j] = LOAD(at[j * y_column]);
+      for (int j = columns; j < 32; ++j) ys[d * 32 + j] = 0;
     }
-    $T sums[4 * 16];
-    vstore16(s0, 0, sums);
-    vstore16(s1, 1, sums);
-    vstore16(s2, 2, sums);
-    vstore16(s3, 3, sums);
-    for (int i = 0; i < 4; ++i)
-      for (int j = 0; j < 16; ++j) out[(row0 + i) * n + column0 + j] = STORE(sums[i * 16 + j]);
-  } else {
-    for (long r = row0; r < row0 + 4 && r < m; ++r)
-      for (long c = column0; c < column0 + 16 && c < n; ++c) {
-        $T sum = 0;
-        for (long d = 0; d < k; ++d) sum = fma(LOAD(x[r * x_row + d * x_column]), LOAD(y[d * y_row + c * y_column]), sum);
-        out[r * n + c] = STORE(sum);
+    if (!$R)
+      for (int d = 0; d < deep; ++d) {
+        __global const $M* at = x + row0 * x_row + (depth + d) * x_column;
+        int r = 0;
+        $V
+        for (; r < rows; ++r) xs[(r / 4 * 260 + d) * 4 + r % 4] = LOAD(at[r * x_row]);
+        for (; r % 4 != 0; ++r) xs[(r / 4 * 260 + d) * 4 + r % 4] = 0;
       }
+    for (int r = 0; r < rows; r += 4) {
+      // Rows behind the last one are that one again, and nobody reads their sums.
+      __global const $M *x0 = x + (row0 + r) * x_row + depth * x_column, *x1 = r + 1 < rows ? x0 + x_row : x0;
+      __global const $M *x2 = r + 2 < rows ? x1 + x_row : x1, *x3 = r + 3 < rows ? x2 + x_row : x2;
+      const $T* packed = xs + ($R ? 0 : r * 260);
+      $T* sum = sums + r * 32;
+      $T16 a0 = vload16(0, sum), b0_ = vload16(1, sum), a1 = vload16(2, sum), b1_ = vload16(3, sum);
+      $T16 a2 = vload16(4, sum), b2_ = vload16(5, sum), a3 = vload16(6, sum), b3_ = vload16(7, sum);
+      for (int d = 0; d < deep; ++d) {
+        const $T16 v = vload16(2 * d, ys), w = vload16(2 * d + 1, ys);
+        const $T16 f0 = ($T16)($R ? LOAD(x0[d]) : packed[4 * d]), f1 = ($T16)($R ? LOAD(x1[d]) : packed[4 * d + 1]);
+        const $T16 f2 = ($T16)($R ? LOAD(x2[d]) : packed[4 * d + 2]), f3 = ($T16)($R ? LOAD(x3[d]) : packed[4 * d + 3]);
+        a0 = fma(f0, v, a0);
+        b0_ = fma(f0, w, b0_);
+        a1 = fma(f1, v, a1);
+        b1_ = fma(f1, w, b1_);
+        a2 = fma(f2, v, a2);
+        b2_ = fma(f2, w, b2_);
+        a3 = fma(f3, v, a3);
+        b3_ = fma(f3, w, b3_);
+      }
+      vstore16(a0, 0, sum);
+      vstore16(b0_, 1, sum);
+      vstore16(a1, 2, sum);
+      vstore16(b1_, 3, sum);
+      vstore16(a2, 4, sum);
+      vstore16(b2_, 5, sum);
+      vstore16(a3, 6, sum);
+      vstore16(b3_, 7, sum);
+    }
   }
+  for (int r = 0; r < rows; ++r)
+    for (int j = 0; j < columns; ++j) out[(row0 + r) * n + column0 + j] = STORE(sums[r * 32 + j]);
 }
 )";
 
@@ -110,13 +136,9 @@ std::string source_of(const Product& p, DType in, DType out, const Core& core) {
   text = filled(text, "$L", is_cpu ? "" : "  __local $T xs[16][65], ys[16][65];\n");  // 65: a column is not in one bank
   text = filled(text, "$A", p.x.column_step == 1 ? "1" : "0");
   text = filled(text, "$B", p.y.row_step == 1 ? "1" : "0");
-  std::string row = "vload16(0, at)";
-  if (p.y.column_step != 1 || is_small(in)) {
-    row = "($T16)(LOAD(at[0])";
-    for (size_t i = 1; i < kColumns; ++i) row += cat(", LOAD(at[", i, " * y_column])");
-    row += ")";
-  }
-  text = filled(text, "$Y", row);
+  text = filled(text, "$R", p.x.column_step == 1 ? "1" : "0");
+  text = filled(text, "$V",
+                p.x.row_step == 1 && !is_small(in) ? "for (; r + 4 <= rows; r += 4) vstore4(vload4(0, at + r), r / 4 * 260 + d, xs);" : "");
   text = filled(text, "$M", codegen::CValues::memory_type(*core.dialect, in));
   text = filled(text, "$O", codegen::CValues::memory_type(*core.dialect, out));
   return filled(text, "$T", is_double ? "double" : "float");

@@ -17,10 +17,17 @@ GeneratedStage::GeneratedStage(const codegen::LoopKernel& k, const Core& core, s
                    core.name, " allows ", core.most_argument_bytes, "\n  hint: join fewer tensors in one call");
   code_ = core.codes->get(core, source.text, what);
   if (source.params_in_memory) {
+    const size_t bytes = 8 * params_.size();
+    device::Account& account = core.memory->account();  // beside what plans know of, as long as the program lives
+    account.take(bytes);
     cl_int status = CL_SUCCESS;
-    cl_mem m = functions().CreateBuffer(core.context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, 8 * params_.size(), params_.data(), &status);
+    cl_mem m = functions().CreateBuffer(core.context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, bytes, params_.data(), &status);
+    if (!m) account.give_back(bytes);
     check(status, "making memory for parameters");
-    params_memory_ = {m, [](cl_mem x) { functions().ReleaseMemObject(x); }};
+    params_memory_ = {m, [&account, bytes](cl_mem x) {
+                        functions().ReleaseMemObject(x);
+                        account.give_back(bytes);
+                      }};
   }
 }
 

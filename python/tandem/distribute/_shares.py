@@ -2,7 +2,7 @@
 import time
 import warnings
 
-from tandem import _core, _devices, errors
+from tandem import _core, _devices, _function, errors
 from tandem._device_list import full_name, logical
 from tandem._face import ops
 from tandem.distribute._strategy import Strategy, StrategyExtended, _engine_names
@@ -29,13 +29,13 @@ def _seconds(run):
     return best
 
 
-def _products():
-    """Work of every network: products and a function of each element."""
-    x = ops.full([256, 256], 0.01, dtype="float32")
+@_function.function
+def _products(x):
+    """Work of every network, compiled as a step is: products and a function of each element."""
     y = x
-    for _ in range(4):
+    for _ in range(8):
         y = ops.tanh(ops.matmul(y, x))
-    ops.sum(y).item()
+    return ops.sum(y)
 
 
 class _SharedExtended(StrategyExtended):
@@ -52,7 +52,7 @@ class _SharedExtended(StrategyExtended):
 
     def _run_products(self, device):
         with _core.EagerScope(), _devices.on(device):
-            _products()
+            _products(ops.full(0.001, [512, 512])).numpy()
 
     def _set_speeds(self, speeds):
         whole = sum(speeds)
