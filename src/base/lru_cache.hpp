@@ -37,6 +37,9 @@ template <class T> class LruCache {
 
   const T* newest() const { return entries_.empty() ? nullptr : &entries_.front().value; }
   size_t size() const { return entries_.size(); }
+  template <class F> void for_each(F&& f) const {  // the last one used first
+    for (const Entry& e : entries_) f(e.value);
+  }
   void clear() {
     index_.clear();
     entries_.clear();

@@ -53,7 +53,8 @@ struct Planned {
   int64_t updates_on_host = 0;  // nodes that are computed there because of it
   std::vector<double> seconds;  // one a kernel, by the cost model; where a device has a limit or only keeps time
 };
-Planned planned(plan::Request request, const Devices& devices);  // a request that names no devices is for number 0
+// A request that names no devices is for number 0. `own_pinned_bytes`: of inputs that wait on the host already.
+Planned planned(plan::Request request, const Devices& devices, size_t own_pinned_bytes = 0);
 
 // One plan, ready to run any number of times, also from several threads at once.
 class Bound {
@@ -121,7 +122,8 @@ class Executable {
   const ir::Graph& graph() const;  // after passes; as it was traced where its first call decides
   Estimate explain() const;        // of the plan that was made last; UserError when there is none
   size_t plan_count() const;
-  std::string budget_summary() const;  // of the plan that was used last (plan::summary); empty when it needs nothing special
+  // Of each device whose limit some plan has to do something for: the report of the plan that takes most without a limit.
+  std::vector<plan::BudgetReport> budgets() const;
   void drop_plans();
 
  private:

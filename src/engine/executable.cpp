@@ -52,13 +52,16 @@ class Arenas {
       many_ = std::make_unique<std::optional<Memory::Arena>[]>(count);
       many_pointers_ = std::make_unique<void*[]>(count);
     }
-    std::optional<Memory::Arena>* arenas = many_ ? many_.get() : few_;
-    for (size_t a = 0; a < count; ++a) {
-      const plan::Arena& arena = plan.arenas[a];
-      const auto& memories = arena.pinned_by >= 0 ? devices.pinned : devices.memories;
-      arenas[a].emplace(*memories[static_cast<size_t>(arena.pinned_by >= 0 ? arena.pinned_by : arena.device)], arena.bytes,
-                        arena.is_double_buffered);
-      pointers()[a] = arenas[a]->data();
+    try {
+      take(plan, devices);
+    } catch (const ResourceError&) {
+      if (count < 2) throw;
+      // One arena may have got a spare that is much larger than it, and left no room for another: once more without spares.
+      for (size_t a = 0; a < count; ++a) {
+        arenas()[a].reset();
+        memory_of(plan.arenas[a], devices).drop_spares();
+      }
+      take(plan, devices);
     }
   }
   Arenas(const Arenas&) = delete;
@@ -66,6 +69,19 @@ class Arenas {
   void** pointers() { return many_pointers_ ? many_pointers_.get() : few_pointers_; }
 
  private:
+  static Memory& memory_of(const plan::Arena& arena, const Devices& devices) {
+    const auto& memories = arena.pinned_by >= 0 ? devices.pinned : devices.memories;
+    return *memories[static_cast<size_t>(arena.pinned_by >= 0 ? arena.pinned_by : arena.device)];
+  }
+  std::optional<Memory::Arena>* arenas() { return many_ ? many_.get() : few_; }
+  void take(const plan::Plan& plan, const Devices& devices) {
+    for (size_t a = 0; a < plan.arenas.size(); ++a) {
+      const plan::Arena& arena = plan.arenas[a];
+      arenas()[a].emplace(memory_of(arena, devices), arena.bytes, arena.is_double_buffered);
+      pointers()[a] = arenas()[a]->data();
+    }
+  }
+
   std::optional<Memory::Arena> few_[kFewArenas];
   void* few_pointers_[kFewArenas];
   std::unique_ptr<std::optional<Memory::Arena>[]> many_;
@@ -345,16 +361,22 @@ bool fits(const plan::Plan& plan, std::span<const plan::DeviceFacts> facts) {
                  "\n  hint: a larger limit, a smaller batch, or all of it on one device");
 }
 
-// Of what all devices keep in the host's memory.
-size_t pinned_limit(const Devices& devices) {
-  for (Memory* m : devices.pinned)
-    if (m) return m->device().pinned_memory().limit();
-  return 0;
+// What is left of the host's memory for copies, besides what pipelines hold and what waits there; 0: there is no limit. Spare arenas go:
+// the new plan may have their place. `own_bytes`: of the step's own state that waits there, which stays where it is or leaves.
+size_t pinned_limit(const Devices& devices, size_t own_bytes) {
+  size_t left = SIZE_MAX;
+  for (Memory* m : devices.pinned) {
+    if (!m || m->device().pinned_memory().limit() == 0) continue;
+    m->drop_spares();
+    for (const device::Account* a : {&std::as_const(m->device().pinned_memory()), &std::as_const(device::host_account())})
+      if (a->limit() > 0) left = std::min(left, a->limit() - std::min(a->limit(), a->in_use()));
+  }
+  return left == SIZE_MAX ? 0 : std::max<size_t>(left + own_bytes, 1);
 }
 
 }  // namespace
 
-Planned planned(plan::Request request, const Devices& devices) {
+Planned planned(plan::Request request, const Devices& devices, size_t own_pinned_bytes) {
   std::vector<plan::DeviceFacts> device_facts;
   request.host_memory.clear();
   for (size_t d = 0; d < devices.count(); ++d) {
@@ -362,7 +384,6 @@ Planned planned(plan::Request request, const Devices& devices) {
     request.host_memory.push_back(info.host_memory);
     plan::DeviceFacts facts{.host_memory = info.host_memory, .gap_bytes = info.gap_bytes, .launch_seconds = info.rates.launch_seconds};
     if (!info.host_memory) facts.limit_bytes = devices.at(d).memory().limit();
-    if (info.host_memory) facts.limit_bytes = pinned_limit(devices);
     device_facts.push_back(facts);
   }
   bool is_timed = false;
@@ -404,10 +425,15 @@ Planned planned(plan::Request request, const Devices& devices) {
   if (made.plan.prefetches > 0 && !fits(made.plan, device_facts)) made = planner.plan(placed, free, {.may_prefetch = false});
   if (!fits(made.plan, device_facts)) {
     know_times();
+    for (plan::DeviceFacts& f : device_facts)
+      if (f.host_memory) f.limit_bytes = pinned_limit(devices, own_pinned_bytes);
     made = planned_within(placed, devices, device_facts, planner);
     if (!fits(made.plan, device_facts)) refuse_several(made.plan, device_facts, devices, request.graph.name);
   }
   made.homes = request.input_devices;
+  made.plan.limits = plan::limits_of(device_facts);
+  for (plan::Limit& l : made.plan.limits)
+    if (l.is_pinned) l.bytes -= std::min(l.bytes, made.state_bytes);
   return made;
 }
 
@@ -426,7 +452,10 @@ std::shared_ptr<Bound> Executable::make(const Wanted& wanted, const std::shared_
   for (size_t k = 0; k < wanted.donations.size(); ++k)
     if (wanted.donations[k] >= 0) request.output_devices[k] = call.homes[static_cast<size_t>(wanted.donations[k])];
   if (is_logging_placement()) write_placement(request, *where);
-  Planned made = planned(std::move(request), *where->devices);
+  size_t waiting = 0;
+  for (size_t i = 0; i < wanted.inputs.size(); ++i)
+    if (const device::Buffer& b = *wanted.inputs[i]->buffer; &b.device() != &b.home()) waiting += device::Account::counted(b.bytes());
+  Planned made = planned(std::move(request), *where->devices, waiting);
   {
     std::lock_guard lock(mutex_);
     call.donations = options_.donations;  // the others are the caller's
@@ -442,14 +471,11 @@ size_t Executable::plan_count() const {
   return bound_.size();
 }
 
-std::string Executable::budget_summary() const {
+std::vector<plan::BudgetReport> Executable::budgets() const {
   std::lock_guard lock(mutex_);
-  const auto* last = bound_.newest();
-  std::string text;
-  if (last)
-    for (const plan::BudgetReport& r : (*last)->plan().budgets)
-      text += cat(text.empty() ? "" : "\n", plan::summary(r, placed_->devices->at(r.device).info().name));
-  return text;
+  std::vector<plan::BudgetReport> most;
+  bound_.for_each([&](const std::shared_ptr<Bound>& b) { plan::keep_largest(most, b->plan().budgets); });
+  return most;
 }
 
 void Executable::drop_plans() {

@@ -88,15 +88,22 @@ struct BudgetReport {
   size_t offloaded_bytes = 0, fetched_bytes = 0;
   double seconds = 0, unlimited_seconds = 0,
          bound_seconds = 0;  // of a run, as the cost model says; no plan of these units is faster than the bound
-  std::string tightest;      // the unit that sets the least limit
+  std::string tightest;      // what runs where the plan takes most
   Location tightest_location;
   std::vector<std::pair<std::string, size_t>> largest;  // values alive there
+};
+
+// Of what a run may take: of a device's memory, or of the host's that copies reach.
+struct Limit {
+  int32_t device = 0;
+  bool is_pinned = false;
+  size_t bytes = 0;
 };
 
 // Plain data (I20): no device, program or address is in it.
 struct Plan {
   std::vector<Step> steps;
-  size_t prefetches = 0;  // so many of the first steps are uploads that do not wait for the run before
+  size_t prefetches = 0;                 // so many of the first steps are uploads that do not wait for the run before
   std::vector<Arena> arenas;             // planned peak of everything that lives only inside a run; one a device that has any
   std::vector<codegen::Operand> inputs;  // as they must lie
   std::vector<int32_t> input_devices;
@@ -107,11 +114,13 @@ struct Plan {
   std::vector<int32_t> waits_at_end;  // the host waits for these steps: they write results that lie in its memory
   std::vector<Constant> constants;    // bodies use those of the plan that they are in
   Bindings bindings;
+  std::vector<Limit> limits;          // that it stays within (I19), where every report of `budgets` says that it fits
   std::vector<BudgetReport> budgets;  // of the devices whose limit needed more than an order
   double seconds = 0;                 // of a run, as the cost model says; where some device has a limit
 
   size_t arena_bytes() const;               // of all arenas
   size_t peak_bytes(int32_t device) const;  // what a run takes of a device's memory, counted as its account does
+  size_t pinned_bytes() const;              // likewise of the host's that copies reach, besides inputs that wait there
   std::string str(int indent = 0) const;    // a table that people can read
 };
 
@@ -130,6 +139,8 @@ struct DeviceFacts {
   double link_bytes_per_second = 0, launch_seconds = 0;
 };
 
+std::vector<Limit> limits_of(std::span<const DeviceFacts> devices);
+
 // How hard to look for a plan within a limit.
 struct PlanOptions {
   int64_t effort = 100'000'000;     // steps of search (ScheduleOptions), about a second
@@ -147,6 +158,8 @@ Plan make_plan(Units units, Tables tables, std::span<const KernelFacts> facts, s
 // One line: "gpu:0: 512 MiB of 1.3 GiB: 14 results computed again, 210 MiB wait on the host, predicted +12 %".
 std::string summary(const BudgetReport& report, std::string_view device);
 std::string bytes_text(size_t bytes);  // "1.3 GiB", rounded up
+// For each device, the report that takes most without a limit: a smaller last batch may fit as it is.
+void keep_largest(std::vector<BudgetReport>& most, const std::vector<BudgetReport>& others);
 
 // Checks a plan by replaying it, knowing nothing of how it was made. InternalError names the step and the invariant of ARCHITECTURE.md.
 void verify(const Plan& plan);
