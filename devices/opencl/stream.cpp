@@ -20,9 +20,32 @@ struct Release {
 };
 using EventRef = std::unique_ptr<std::remove_pointer_t<cl_event>, Release>;
 
-void CL_CALLBACK free_staged(cl_event, cl_int, void* staged) { delete[] static_cast<char*>(staged); }
-
 }  // namespace
+
+// What waits in ordinary memory until its upload is done, and is counted as the host's.
+class OpenClStream::Staged {
+ public:
+  // Nothing when the host's limit has no room for it.
+  static std::unique_ptr<Staged> make(size_t bytes) {
+    if (!device::host_account().try_take_counted(device::Account::counted(bytes))) return nullptr;
+    return std::unique_ptr<Staged>(new Staged(bytes));
+  }
+  static void CL_CALLBACK free(cl_event, cl_int, void* staged) { delete static_cast<Staged*>(staged); }
+  ~Staged() { device::host_account().give_back(bytes_); }
+  Staged(const Staged&) = delete;
+  Staged& operator=(const Staged&) = delete;
+  char* data() const { return data_.get(); }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  explicit Staged(size_t bytes) try : bytes_(bytes), data_(std::make_unique_for_overwrite<char[]>(bytes)) {
+  } catch (...) {
+    device::host_account().give_back(bytes);
+    throw;
+  }
+  const size_t bytes_;
+  const std::unique_ptr<char[]> data_;
+};
 
 // ---- events ----
 
@@ -154,11 +177,15 @@ void OpenClStream::add_paced(cl_mem memory, profile::Kind kind, size_t bytes, st
 
 void OpenClStream::upload(void* to, const void* host, size_t bytes) {
   if (bytes == 0) return;
-  if (!core_.pinned->contains(host) && bytes <= kMostStagedBytes) {
-    auto staged = std::make_unique_for_overwrite<char[]>(bytes);
-    std::memcpy(staged.get(), host, bytes);
-    return upload_staged(to, std::move(staged), bytes);
-  }
+  if (!core_.pinned->contains(host) && bytes <= kMostStagedBytes)
+    if (std::unique_ptr<Staged> staged = Staged::make(bytes)) {
+      std::memcpy(staged->data(), host, bytes);
+      return upload_staged(to, std::move(staged));
+    }
+  upload_in_place(to, host, bytes);
+}
+
+void OpenClStream::upload_in_place(void* to, const void* host, size_t bytes) {
   const Place place = core_.memory->at(to);
   const bool waits = !core_.pinned->contains(host);
   cl_event done = nullptr;
@@ -184,18 +211,19 @@ void OpenClStream::upload(void* to, const void* host, size_t bytes) {
   check(status, "upload");
 }
 
-void OpenClStream::upload_staged(void* to, std::unique_ptr<char[]> staged, size_t bytes) {
+void OpenClStream::upload_staged(void* to, std::unique_ptr<Staged> staged) {
   const Place place = core_.memory->at(to);
+  const size_t bytes = staged->bytes();
   std::lock_guard lock(mutex_);
   if (pace_) {
-    const std::shared_ptr<char[]> shared(std::move(staged));
-    return add_paced(place.memory, profile::Kind::Upload, bytes, [=] { std::memcpy(place.host, shared.get(), bytes); });
+    const std::shared_ptr<Staged> shared(std::move(staged));
+    return add_paced(place.memory, profile::Kind::Upload, bytes, [=] { std::memcpy(place.host, shared->data(), bytes); });
   }
   follow_profile();
   const profile::Piece uploaded = piece(profile::Kind::Upload, bytes);
   cl_event done = nullptr;
-  check(functions().EnqueueWriteBuffer(queue_, place.memory, CL_FALSE, place.offset, bytes, staged.get(), 0, nullptr, &done), "upload");
-  const cl_int status = functions().SetEventCallback(done, CL_COMPLETE, free_staged, staged.get());
+  check(functions().EnqueueWriteBuffer(queue_, place.memory, CL_FALSE, place.offset, bytes, staged->data(), 0, nullptr, &done), "upload");
+  const cl_int status = functions().SetEventCallback(done, CL_COMPLETE, Staged::free, staged.get());
   if (status == CL_SUCCESS)
     staged.release();
   else
@@ -210,13 +238,17 @@ void OpenClStream::upload_staged(void* to, std::unique_ptr<char[]> staged, size_
 void OpenClStream::upload_rows(void* to, const device::HostRows& rows) {
   const size_t bytes = rows.row_bytes * rows.numbers.size();
   if (bytes == 0) return;
-  auto packed = std::make_unique_for_overwrite<char[]>(bytes);
-  char* at = packed.get();
+  std::unique_ptr<Staged> packed = Staged::make(bytes);
+  char* at = packed ? packed->data() : static_cast<char*>(to);
   for (const int64_t number : rows.numbers) {
-    std::memcpy(at, static_cast<const char*>(rows.first) + number * rows.step_bytes, rows.row_bytes);
+    const char* row = static_cast<const char*>(rows.first) + number * rows.step_bytes;
+    if (packed)
+      std::memcpy(at, row, rows.row_bytes);
+    else
+      upload_in_place(at, row, rows.row_bytes);
     at += rows.row_bytes;
   }
-  upload_staged(to, std::move(packed), bytes);
+  if (packed) upload_staged(to, std::move(packed));
 }
 
 void OpenClStream::download(void* host, const void* from, size_t bytes) {

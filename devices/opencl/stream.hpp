@@ -56,7 +56,9 @@ class OpenClStream final : public device::Stream, public profile::Reporter {
   static cl_event* wanted(const profile::Piece& piece, Commands& commands) { return piece ? &commands.first : nullptr; }
   void given(const profile::Piece& piece, const Commands& commands);
 
-  void upload_staged(void* to, std::unique_ptr<char[]> staged, size_t bytes);
+  class Staged;
+  void upload_staged(void* to, std::unique_ptr<Staged> staged);
+  void upload_in_place(void* to, const void* host, size_t bytes);  // returns when it has been read, if that is not pinned
   void add_paced(cl_mem memory, profile::Kind kind, size_t bytes, std::function<void()> copy);
   void copy_in_pieces(const Place& from, size_t to, size_t bytes, Commands* commands);  // within one buffer
   cl_event marker();

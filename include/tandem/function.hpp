@@ -53,7 +53,7 @@ class FlatCallable {
   size_t trace_count() const;                                                // how often the callable was traced
   std::vector<Spec> result_specs(const std::vector<Spec>& arguments) const;  // types of the results, by tracing only; nothing is compiled
   std::string graph_str() const;                                             // the last traced graph, as text
-  // What the last plan does to stay within a device's memory, in one line; empty when it fits as it is.
+  // What its largest plan does to stay within a device's memory, one line a device; empty when all fit as they are.
   std::string budget_summary() const;
   // How long a call is expected to take when calls follow each other, with copies beside computing. 0 before the first one.
   double predicted_seconds() const;

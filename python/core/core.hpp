@@ -70,7 +70,7 @@ struct Hooks {
   PyObject* as_dtype = nullptr;     // as_dtype(object) -> one of `dtypes`
   PyObject* shape = nullptr;        // the class TensorShape, a tuple
   PyObject* index = nullptr;        // index(tensor, key) -> Tensor: keys that are more than numbers, slices, ... and None
-  PyObject* raise_error = nullptr;  // raise_error(code, message): raises; the code is a number (ErrorCode)
+  PyObject* raise_error = nullptr;  // raise_error(code, message, no_plan_fits): raises; the code is a number (ErrorCode)
   std::vector<PyObject*> dtypes;    // by the number of a DType
   std::string folder;               // in which the packages tandem and keras_tandem lie
 };

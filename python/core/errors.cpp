@@ -14,6 +14,7 @@
 
 #include "base/border.hpp"
 #include "base/caller_poll.hpp"
+#include "engine/within_budget.hpp"
 #include "frontend/thread_state.hpp"
 
 namespace tandem::python {
@@ -66,12 +67,12 @@ std::string text_with_line(const char* what, const Location& line) {
   return text.insert(std::min(text.find("\n  hint:"), text.size()), cat("\n  at ", line));
 }
 
-void raise(ErrorCode code, const std::string& text) {
+void raise(ErrorCode code, const std::string& text, bool no_plan_fits = false) {
   if (!hooks.raise_error) {
     PyErr_SetString(PyExc_RuntimeError, text.c_str());
     return;
   }
-  nb::object none = nb::steal(PyObject_CallFunction(hooks.raise_error, "is", static_cast<int>(code), text.c_str()));
+  nb::object none = nb::steal(PyObject_CallFunction(hooks.raise_error, "isi", static_cast<int>(code), text.c_str(), no_plan_fits ? 1 : 0));
   if (none.is_valid()) PyErr_SetString(PyExc_RuntimeError, text.c_str());
 }
 
@@ -180,6 +181,8 @@ void set_python_error(const std::exception_ptr& e) {
   } catch (const data::CallbackError& error) {  // as itself; where it arose is a note
     set_python_error(error.original());
     add_note(error.what());
+  } catch (const engine::DoesNotFit& error) {
+    raise(error.code(), text_with_line(error.what(), python_line()), true);
   } catch (const Error& error) {
     raise(error.code(), text_with_line(error.what(), python_line()));
   } catch (const std::exception& error) {

@@ -172,7 +172,7 @@ void add_functions(nb::module_& m) {
 
   m.def(
       "budget_summary", [](const CompiledFunction& f) { return f.callable().budget_summary(); }, nb::arg("function"),
-      "What the function's last plan does to stay within a device's memory, in one line; empty when it fits as it is.");
+      "What the function's largest plan does to stay within a device's memory, one line a device; empty when all fit as they are.");
 
   m.def("cond", [](nb::handle predicate, nb::handle then, nb::handle otherwise) {
     const Tensor p = to_tensor(predicate.ptr());

@@ -81,6 +81,10 @@ class _IndexError(InvalidArgumentError, OutOfRangeError, IndexError):
 _engine_kinds = {**_by_code, OUT_OF_RANGE: _IndexError}
 
 
+class DoesNotFitError(ResourceExhaustedError):
+    """A step for which no plan stays within a device's memory. Nothing of it ran."""
+
+
 class InaccessibleTensorError(InvalidArgumentError, TypeError):
     """A traced tensor that has left its function."""
 
@@ -89,7 +93,9 @@ class OperatorNotAllowedInGraphError(TypeError):
     """A traced tensor where Python wants a value of its own."""
 
 
-def _raise(code, message):
+def _raise(code, message, no_plan_fits=False):
     """What the engine calls: `code` is the code of a C++ error, which has TensorFlow's numbers."""
     kind = InaccessibleTensorError if "is used outside the function that it was traced in" in message else _engine_kinds[code]
+    if no_plan_fits:
+        kind = DoesNotFitError
     raise kind(None, None, message)

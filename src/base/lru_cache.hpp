@@ -38,6 +38,9 @@ template <class T> class LruCache {
   T* newest() { return entries_.empty() ? nullptr : &entries_.front().value; }
   const T* newest() const { return entries_.empty() ? nullptr : &entries_.front().value; }
   size_t size() const { return entries_.size(); }
+  template <class F> void for_each(F&& f) const {  // the last one used first
+    for (const Entry& e : entries_) f(e.value);
+  }
   void clear() {
     index_.clear();
     entries_.clear();

@@ -16,7 +16,7 @@ namespace tandem::device {
 
 class KernelTimes {
  public:
-  // Memory of the device, or nothing when there is no room.
+  // Memory of the device, or nothing when there is no room. An empty function: nothing is to be timed now.
   using Allocate = std::function<BufferRef(size_t bytes)>;
 
   // Seconds of a launch behind others, with operands of zeros. Nothing when it cannot be timed: where there is no room for its operands,

@@ -18,6 +18,7 @@ struct Devices {
   int32_t preferred = 0;                 // has what nobody asked a device for; kAny: where it costs least
   bool finds_least = true;               // a refusal says the smallest limit that works, for which plans are made
   int64_t plan_effort = -1;              // steps of search for a plan within a limit; below 0: what TANDEM_PLAN_EFFORT says
+  bool times_kernels = true;             // false: those that were not timed yet are guessed, since the devices have other work
   std::function<bool()> is_enough = {};  // asked now and then by such a search (plan::PlanOptions)
 
   size_t count() const { return memories.size(); }

@@ -59,7 +59,8 @@ struct Planned {
 };
 // Times are always asked for where a limit makes a difference or a device only keeps time.
 enum class Times : uint8_t { IfNeeded, Wanted };
-Planned planned(plan::Request request, const Devices& devices, Times times = Times::IfNeeded);  // one that names no devices is for number 0
+// A request that names no devices is for number 0. `own_pinned_bytes`: of inputs that wait on the host already.
+Planned planned(plan::Request request, const Devices& devices, Times times = Times::IfNeeded, size_t own_pinned_bytes = 0);
 
 // One plan, ready to run any number of times, also from several threads at once.
 class Bound {
@@ -131,7 +132,8 @@ class Executable {
   Estimate explain() const;        // of the call that was planned last; UserError when there is none
   double run_seconds() const;      // of its plan, likewise (Estimate::run_seconds)
   size_t plan_count() const;
-  std::string budget_summary() const;  // of the plan that was used last (plan::summary); empty when it needs nothing special
+  // Of each device whose limit some plan has to do something for: the report of the plan that takes most without a limit.
+  std::vector<plan::BudgetReport> budgets() const;
   void drop_plans();
 
  private:

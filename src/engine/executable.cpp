@@ -56,13 +56,16 @@ class Arenas {
       many_ = std::make_unique<std::optional<Memory::Arena>[]>(count);
       many_pointers_ = std::make_unique<void*[]>(count);
     }
-    std::optional<Memory::Arena>* arenas = many_ ? many_.get() : few_;
-    for (size_t a = 0; a < count; ++a) {
-      const plan::Arena& arena = plan.arenas[a];
-      const auto& memories = arena.pinned_by >= 0 ? devices.pinned : devices.memories;
-      arenas[a].emplace(*memories[static_cast<size_t>(arena.pinned_by >= 0 ? arena.pinned_by : arena.device)], arena.bytes,
-                        arena.is_double_buffered);
-      pointers()[a] = arenas[a]->data();
+    try {
+      take(plan, devices);
+    } catch (const ResourceError&) {
+      if (count < 2) throw;
+      // One arena may have got a spare that is much larger than it, and left no room for another: once more without spares.
+      for (size_t a = 0; a < count; ++a) {
+        arenas()[a].reset();
+        memory_of(plan.arenas[a], devices).drop_spares();
+      }
+      take(plan, devices);
     }
   }
   Arenas(const Arenas&) = delete;
@@ -70,6 +73,19 @@ class Arenas {
   void** pointers() { return many_pointers_ ? many_pointers_.get() : few_pointers_; }
 
  private:
+  static Memory& memory_of(const plan::Arena& arena, const Devices& devices) {
+    const auto& memories = arena.pinned_by >= 0 ? devices.pinned : devices.memories;
+    return *memories[static_cast<size_t>(arena.pinned_by >= 0 ? arena.pinned_by : arena.device)];
+  }
+  std::optional<Memory::Arena>* arenas() { return many_ ? many_.get() : few_; }
+  void take(const plan::Plan& plan, const Devices& devices) {
+    for (size_t a = 0; a < plan.arenas.size(); ++a) {
+      const plan::Arena& arena = plan.arenas[a];
+      arenas()[a].emplace(memory_of(arena, devices), arena.bytes, arena.is_double_buffered);
+      pointers()[a] = arenas()[a]->data();
+    }
+  }
+
   std::optional<Memory::Arena> few_[kFewArenas];
   void* few_pointers_[kFewArenas];
   std::unique_ptr<std::optional<Memory::Arena>[]> many_;
@@ -381,16 +397,22 @@ bool is_slower_for_it(const plan::Plan& plan) {
   return std::ranges::any_of(plan.budgets, [](const plan::BudgetReport& r) { return r.seconds > r.unlimited_seconds; });
 }
 
-// Of what all devices keep in the host's memory.
-size_t pinned_limit(const Devices& devices) {
-  for (Memory* m : devices.pinned)
-    if (m) return m->device().pinned_memory().limit();
-  return 0;
+// What is left of the host's memory for copies, besides what pipelines hold and what waits there; 0: there is no limit. Spare arenas go:
+// the new plan may have their place. `own_bytes`: of the step's own state that waits there, which stays where it is or leaves.
+size_t pinned_limit(const Devices& devices, size_t own_bytes) {
+  size_t left = SIZE_MAX;
+  for (Memory* m : devices.pinned) {
+    if (!m || m->device().pinned_memory().limit() == 0) continue;
+    m->drop_spares();
+    for (const device::Account* a : {&std::as_const(m->device().pinned_memory()), &std::as_const(device::host_account())})
+      if (a->limit() > 0) left = std::min(left, a->limit() - std::min(a->limit(), a->in_use()));
+  }
+  return left == SIZE_MAX ? 0 : std::max<size_t>(left + own_bytes, 1);
 }
 
 }  // namespace
 
-Planned planned(plan::Request request, const Devices& devices, Times times) {
+Planned planned(plan::Request request, const Devices& devices, Times times, size_t own_pinned_bytes) {
   std::vector<plan::DeviceFacts> device_facts;
   request.host_memory.clear();
   for (size_t d = 0; d < devices.count(); ++d) {
@@ -398,7 +420,6 @@ Planned planned(plan::Request request, const Devices& devices, Times times) {
     request.host_memory.push_back(info.host_memory);
     plan::DeviceFacts facts{.host_memory = info.host_memory, .gap_bytes = info.gap_bytes};
     if (!info.host_memory) facts.limit_bytes = devices.at(d).memory().limit();
-    if (info.host_memory) facts.limit_bytes = pinned_limit(devices);
     device_facts.push_back(facts);
   }
   bool is_timed = false;
@@ -448,6 +469,8 @@ Planned planned(plan::Request request, const Devices& devices, Times times) {
   }
   if (!fits(made.plan, device_facts)) {
     know_times();
+    for (plan::DeviceFacts& f : device_facts)
+      if (f.host_memory) f.limit_bytes = pinned_limit(devices, own_pinned_bytes);
     made = planned_within(placed, devices, device_facts, planner);
     for (plan::BudgetReport& r : made.plan.budgets) {
       r.predicted_seconds = made.run_seconds;
@@ -456,6 +479,9 @@ Planned planned(plan::Request request, const Devices& devices, Times times) {
     if (!fits(made.plan, device_facts)) refuse_several(made.plan, device_facts, devices, request.graph.name);
   }
   made.homes = request.input_devices;
+  made.plan.limits = plan::limits_of(device_facts);
+  for (plan::Limit& l : made.plan.limits)
+    if (l.is_pinned) l.bytes -= std::min(l.bytes, made.state_bytes);
   return made;
 }
 
@@ -499,11 +525,14 @@ std::shared_ptr<Bound> Executable::make(const Wanted& wanted, const std::shared_
   call.donations = wanted.donations;
   plan::Request request = request_for(call, *where);
   if (is_logging_placement()) write_placement(request, *where);
-  Planned made = planned(request, *where->devices);
+  size_t waiting = 0;
+  for (size_t i = 0; i < wanted.inputs.size(); ++i)
+    if (const device::Buffer& b = *wanted.inputs[i]->buffer; &b.device() != &b.home()) waiting += device::Account::counted(b.bytes());
+  Planned made = planned(request, *where->devices, Times::IfNeeded, waiting);
   std::unique_ptr<Improvement> improvement;
   const auto background_seconds = static_cast<double>(env::get_count("TANDEM_PLAN_BACKGROUND", kMostBackgroundSeconds));
   if (background_seconds > 0 && is_slower_for_it(made.plan))
-    improvement = std::make_unique<Improvement>(where, std::move(request), *where->devices, made.plan.seconds, background_seconds);
+    improvement = std::make_unique<Improvement>(where, std::move(request), *where->devices, made, background_seconds);
   {
     std::lock_guard lock(mutex_);
     call.donations = options_.donations;  // the others are the caller's
@@ -521,14 +550,11 @@ size_t Executable::plan_count() const {
   return bound_.size();
 }
 
-std::string Executable::budget_summary() const {
+std::vector<plan::BudgetReport> Executable::budgets() const {
   std::lock_guard lock(mutex_);
-  const auto* last = bound_.newest();
-  std::string text;
-  if (last)
-    for (const plan::BudgetReport& r : (*last)->plan().budgets)
-      text += cat(text.empty() ? "" : "\n", plan::summary(r, placed_->devices->at(r.device).info().name));
-  return text;
+  std::vector<plan::BudgetReport> most;
+  bound_.for_each([&](const std::shared_ptr<Bound>& b) { plan::keep_largest(most, b->plan().budgets); });
+  return most;
 }
 
 void Executable::drop_plans() {

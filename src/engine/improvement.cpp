@@ -26,8 +26,8 @@ struct Cancelled {};
 // Shared by who asked and the thread that looks: either may go first.
 class Improvement::Search {
  public:
-  Search(std::shared_ptr<const Placed> where, plan::Request request, Devices devices)
-      : where_(std::move(where)), request_(std::move(request)), devices_(std::move(devices)) {}
+  Search(std::shared_ptr<const Placed> where, plan::Request request, Devices devices, size_t own_pinned_bytes)
+      : where_(std::move(where)), request_(std::move(request)), devices_(std::move(devices)), own_pinned_bytes_(own_pinned_bytes) {}
 
   void run() {
     std::optional<Planned> found;
@@ -36,7 +36,7 @@ class Improvement::Search {
         if (is_cancelled_) throw Cancelled();
         return false;
       };
-      found = planned(request_, devices_);
+      found = planned(request_, devices_, Times::IfNeeded, own_pinned_bytes_);
     } catch (const Cancelled&) {         // NOLINT: nobody asks any more
     } catch (const std::exception& e) {  // the plan in use stays
       if (log::enabled(log::Topic::Plan)) log::write(log::Topic::Plan, cat("no better plan: ", e.what()));
@@ -56,6 +56,7 @@ class Improvement::Search {
   const std::shared_ptr<const Placed> where_;  // which has the request's graph
   const plan::Request request_;
   Devices devices_;
+  const size_t own_pinned_bytes_;
   std::atomic<bool> is_cancelled_{false}, is_done_{false};
   std::mutex mutex_;
   std::optional<Planned> found_;
@@ -116,13 +117,14 @@ class Improvement::Worker {
   std::thread thread_;  // last: it uses all of the above
 };
 
-Improvement::Improvement(std::shared_ptr<const Placed> where, plan::Request request, const Devices& devices, double seconds,
-                         double budget_seconds)
-    : seconds_(seconds), left_seconds_(budget_seconds) {
+Improvement::Improvement(std::shared_ptr<const Placed> where, plan::Request request, const Devices& devices, const Planned& in_use,
+                         double search_seconds)
+    : seconds_(in_use.plan.seconds), left_seconds_(search_seconds) {
   Devices patient = devices;
   patient.finds_least = false;
-  patient.plan_effort = static_cast<int64_t>(budget_seconds * static_cast<double>(plan::kScheduleStepsPerSecond));
-  search_ = std::make_shared<Search>(std::move(where), std::move(request), std::move(patient));
+  patient.times_kernels = false;
+  patient.plan_effort = static_cast<int64_t>(search_seconds * static_cast<double>(plan::kScheduleStepsPerSecond));
+  search_ = std::make_shared<Search>(std::move(where), std::move(request), std::move(patient), in_use.pinned_bytes);
 }
 Improvement::~Improvement() { search_->cancel(); }
 

@@ -10,9 +10,10 @@ namespace tandem::engine {
 
 class Improvement {
  public:
-  // `request`: of `where`, as the plan in use was made; `seconds`: what that one takes, as the cost model says. `budget_seconds`: how long
-  // the search may take; it begins when the step has run for as long.
-  Improvement(std::shared_ptr<const Placed> where, plan::Request request, const Devices& devices, double seconds, double budget_seconds);
+  // `request`: of `where`, of which the plan in use was made. `search_seconds`: how long the search may take; it begins when the step has
+  // run for as long.
+  Improvement(std::shared_ptr<const Placed> where, plan::Request request, const Devices& devices, const Planned& in_use,
+              double search_seconds);
   ~Improvement();  // what is not found yet is not looked for any more
   Improvement(const Improvement&) = delete;
   Improvement& operator=(const Improvement&) = delete;

@@ -302,8 +302,10 @@ Estimate estimate(const plan::Request& request, const Devices& devices, const Pl
 }
 
 double timed_seconds(const Devices& devices, const plan::Tables::Entry& entry, const std::shared_ptr<const device::Program>& program) {
-  return device::kernel_seconds(devices.at(entry.device), entry.kernel, program,
-                                [&](size_t bytes) { return devices.memories[static_cast<size_t>(entry.device)]->allocate_if_room(bytes); });
+  device::KernelTimes::Allocate allocate;
+  if (devices.times_kernels)
+    allocate = [&](size_t bytes) { return devices.memories[static_cast<size_t>(entry.device)]->allocate_if_room(bytes); };
+  return device::kernel_seconds(devices.at(entry.device), entry.kernel, program, allocate);
 }
 
 }  // namespace tandem::engine

@@ -7,6 +7,7 @@
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "plan/schedule.hpp"
+#include "plan/tightest.hpp"
 
 namespace tandem::engine {
 namespace {
@@ -47,6 +48,7 @@ class Chooser {
     device_ = first.plan.budgets[0].device;
     host_ = static_cast<int32_t>(host - facts_.begin());
     limit_ = facts_[static_cast<size_t>(device_)].limit_bytes;
+    host_limit_ = facts_[static_cast<size_t>(host_)].limit_bytes;
     placement_.emplace(request_, device_, host_,
                        [this](const ir::Graph& g, const ir::Node& n) { return planner_.device_of(g, n) != host_; });
     std::optional<Planned> best = choose(limit_, effort_ / kQuickShare);
@@ -79,6 +81,7 @@ class Chooser {
     std::vector<DeviceFacts> facts = facts_;
     facts[static_cast<size_t>(device_)].limit_bytes = limit;
     size_t& pinned = facts[static_cast<size_t>(host_)].limit_bytes;
+    pinned = host_limit_;
     if (pinned > 0 && p.sent_bytes >= pinned) return {};
     if (pinned > 0) pinned -= p.sent_bytes;
     Planned made = planner_.plan(request, facts, options(effort));
@@ -88,7 +91,7 @@ class Chooser {
                      ": ", made.plan.budgets.empty() || made.plan.budgets[0].fits ? cat(made.plan.seconds * 1e3, " ms") : "does not fit"));
     for (const BudgetReport& r : made.plan.budgets)
       if (!r.fits) {
-        if (limit == limit_ && (!refused_ || r.least_bytes < refused_->least_bytes)) refused_ = r;
+        if (limit == limit_) nearest_ = std::min(nearest_, r.least_bytes);
         return {};
       }
     // The model is not believed when it says that less memory takes less time: more memory must not be slower.
@@ -101,36 +104,45 @@ class Chooser {
     return made;
   }
 
+  // All of the state on the host comes first where only one that fits is wanted.
+  std::vector<Candidate> candidates() const {
+    std::vector<Candidate> all = {{0, Updates::OnDevice}};
+    const size_t state = may_send_ ? placement_->state_bytes() : 0;
+    for (int part = 1; state > 0 && part <= kParts; ++part)
+      for (const Updates updates : {Updates::OnHost, Updates::OnDevice})
+        all.push_back({part == kParts ? state : state / kParts * static_cast<size_t>(part), updates});
+    return all;
+  }
   std::optional<Planned> choose(size_t limit, int64_t effort) {
     std::optional<Planned> best;
-    const auto consider = [&](const Candidate& c) {
+    for (const Candidate& c : candidates()) {
       std::optional<Planned> made = plan(c, limit, effort);
-      if (!made || (best && made->plan.seconds >= best->plan.seconds)) return;
+      if (!made || (best && made->plan.seconds >= best->plan.seconds)) continue;
       best = std::move(made);
       chosen_ = c;
-    };
-    consider({0, Updates::OnDevice});
-    const size_t all = may_send_ ? placement_->state_bytes() : 0;
-    for (int part = 1; all > 0 && part <= kParts; ++part)
-      for (const Updates updates : {Updates::OnHost, Updates::OnDevice})
-        consider({part == kParts ? all : all / kParts * static_cast<size_t>(part), updates});
+    }
     return best;
   }
+  // One that fits, of any speed.
+  std::optional<Planned> any(size_t limit) {
+    const std::vector<Candidate> all = candidates();
+    for (auto c = all.rbegin(); c != all.rend(); ++c)
+      if (std::optional<Planned> made = plan(*c, limit, effort_ / kQuickShare)) return made;
+    return {};
+  }
 
-  // The smallest limit that works: plans are made for it until it is known.
-  size_t least_limit() {
-    const auto works = [&](size_t limit) {
-      const int64_t effort = effort_ / kQuickShare;
-      const size_t all = placement_->state_bytes();
-      return (may_send_ && (plan({all, Updates::OnHost}, limit, effort) || plan({all, Updates::OnDevice}, limit, effort))) ||
-             plan({0, Updates::OnDevice}, limit, effort);
-    };
-    size_t low = limit_, high = unlimited().plan.peak_bytes(device_);
+  // The smallest number that works, of those above `low`, and its plan: plans are made until it is known. `high` works.
+  template <class Make> static std::pair<size_t, Planned> smallest(size_t low, size_t high, Planned at_high, Make make) {
     while (low + std::max(high / kLeastPrecision, codegen::kAlignment) < high) {
       const size_t middle = codegen::align_up(low + (high - low) / 2);
-      (works(middle) ? high : low) = middle;
+      if (std::optional<Planned> made = make(middle)) {
+        high = middle;
+        at_high = std::move(*made);
+      } else {
+        low = middle;
+      }
     }
-    return high;
+    return {high, std::move(at_high)};
   }
   const Planned& unlimited() {
     if (!unlimited_) {
@@ -157,23 +169,56 @@ class Chooser {
     r.updates_on_host = made.updates_on_host;
   }
 
+  // What was allowed and could be done, as a list.
+  std::string tried() const {
+    std::string text;
+    const auto add = [&](const std::string& means) { text += cat(text.empty() ? "" : ", ", means); };
+    if (may_recompute_) add("computing again");
+    if (may_offload_ && facts_[static_cast<size_t>(device_)].link_bytes_per_second > 0) add("results on the host");
+    if (may_send_ && placement_->state_bytes() > 0) add(cat(plan::bytes_text(placement_->state_bytes()), " of state on the host"));
+    return text.empty() ? "another order alone" : text;
+  }
+  static std::string with_number(size_t bytes) { return cat(plan::bytes_text(bytes), " (", bytes, " bytes)"); }
+
+  // With the smallest limit that works, what takes most in its plan, and what else would help.
   [[noreturn]] void refuse() {
     const std::string device = devices_.at(static_cast<size_t>(device_)).info().name;
-    const size_t pinned = facts_[static_cast<size_t>(host_)].limit_bytes;
-    BudgetReport r = refused_ ? *refused_ : BudgetReport{};
-    const size_t least = devices_.finds_least ? least_limit() : r.least_bytes;
-    r.least_bytes = least;
+    const size_t free_bytes = unlimited().plan.peak_bytes(device_);
+    BudgetReport r{.device = device_, .limit_bytes = limit_, .unlimited_bytes = free_bytes, .least_bytes = nearest_, .fits = false};
+    const size_t host = host_limit_;
+    std::optional<Planned> with_more_host;
+    if (host > 0 && devices_.finds_least) {
+      host_limit_ = 0;
+      with_more_host = any(limit_);
+      host_limit_ = host;
+    }
+    size_t least_host = 0;
+    if (devices_.finds_least) {
+      auto [least, at_least] = smallest(limit_, free_bytes, unlimited(), [&](size_t limit) { return any(limit); });
+      r.least_bytes = least;
+      name_tightest(at_least.plan, r);
+      if (with_more_host) {
+        const size_t enough = with_more_host->pinned_bytes + codegen::kAlignment;
+        least_host = smallest(host, enough, std::move(*with_more_host), [&](size_t bytes) {
+                       host_limit_ = bytes;
+                       return any(limit_);
+                     }).first;
+        host_limit_ = host;
+      }
+    } else {
+      name_tightest(unlimited().plan, r);
+    }
     std::string largest;
     for (const auto& [label, bytes] : r.largest) largest += cat(largest.empty() ? "" : ", ", label, " (", plan::bytes_text(bytes), ")");
-    std::string sets;
-    if (!r.tightest.empty()) sets = cat(", which ", r.tightest, " sets", r.tightest_location ? cat(" at ", r.tightest_location.str()) : "");
-    throw DoesNotFit(cat(request_.graph.name.empty() ? "call" : request_.graph.name, ": it does not fit into ", plan::bytes_text(limit_),
-                         " (", limit_, " bytes) of ", device, ": it needs at least ", plan::bytes_text(least), " (", least, " bytes", ")",
-                         sets, "; without a limit it takes ", plan::bytes_text(unlimited().plan.peak_bytes(device_)),
-                         "\n  largest values: ", largest.empty() ? "none" : largest, "\n  tried: computing again, results on the host, ",
-                         plan::bytes_text(placement_->state_bytes()), " of state on the host",
-                         pinned ? cat("; the host may take ", plan::bytes_text(pinned)) : "", "\n  hint: a limit of ", least,
-                         " bytes or more, or a smaller batch"),
+    const std::string sets =
+        r.tightest.empty() ? "" : cat(", which ", r.tightest, " sets", r.tightest_location ? cat(" at ", r.tightest_location.str()) : "");
+    const std::string has = host == 0 ? "" : cat(" with the ", with_number(host), " that are left of the host's memory for it");
+    const std::string or_host =
+        least_host == 0 ? "" : cat(", or ", with_number(least_host - host), " more of the host's memory (TANDEM_HOST_MEMORY)");
+    throw DoesNotFit(cat(request_.graph.name.empty() ? "call" : request_.graph.name, ": it does not fit into ", with_number(limit_), " of ",
+                         device, has, ": it needs at least ", with_number(r.least_bytes), sets, "; without a limit it takes ",
+                         plan::bytes_text(free_bytes), "\n  largest values: ", largest.empty() ? "none" : largest, "\n  tried: ", tried(),
+                         "\n  hint: a limit of ", r.least_bytes, " bytes or more", or_host, ", or a smaller batch"),
                      std::move(r));
   }
 
@@ -188,7 +233,8 @@ class Chooser {
   std::optional<StatePlacement> placement_;
   std::optional<Planned> unlimited_;
   Candidate chosen_;
-  std::optional<BudgetReport> refused_;  // that came nearest
+  size_t host_limit_ = 0;      // of what waits on the host; 0: none
+  size_t nearest_ = SIZE_MAX;  // of the plans that were too large for the limit, what the smallest needs
 };
 
 }  // namespace

@@ -169,6 +169,15 @@ class FunctionImpl {
   }
 
   size_t trace_count() const { return count_; }
+  std::vector<plan::BudgetReport> budgets() const {
+    std::vector<plan::BudgetReport> most;
+    std::lock_guard lock(mutex_);
+    traces_.for_each([&](const std::shared_ptr<Trace>& t) {
+      if (t->executable) plan::keep_largest(most, t->executable->budgets());
+    });
+    return most;
+  }
+
   // The one that was used last; null when there is none.
   std::shared_ptr<Trace> last() const {
     std::lock_guard guard(mutex_);
@@ -485,8 +494,10 @@ std::string FlatCallable::graph_str() const {
 }
 
 std::string FlatCallable::budget_summary() const {
-  const auto last = impl_of(impl_).last();
-  return last && last->executable ? last->executable->budget_summary() : "";
+  std::string text;
+  for (const plan::BudgetReport& r : impl_of(impl_).budgets())
+    text += cat(text.empty() ? "" : "\n", plan::summary(r, active_engine().devices().at(r.device).info().name));
+  return text;
 }
 
 double FlatCallable::predicted_seconds() const {

@@ -85,16 +85,22 @@ class ProblemMaker {
       if (std::ranges::find(to, a.block) == to.end()) to.push_back(a.block);
   }
 
-  // State that is given away may be written over: whoever reads it, comes before, and what writes it runs once.
+  // State that is given away may be written over: whoever reads it, comes before, and what writes it runs once. Where one that reads it
+  // needs what is made together with the new value, it is not written over: nobody can come before.
   void mark_overwriters(ScheduleProblem& problem) const {
+    std::vector<size_t> last_reader(problem.values.size());
+    for (size_t u = 0; u < problem.units.size(); ++u)
+      for (const int32_t r : problem.units[u].inputs) last_reader[static_cast<size_t>(r)] = u;
     for (size_t k = 0; k < units_.donations.size(); ++k) {
       const int32_t input = units_.donations[k], written = units_.output_blocks[k];
       if (input < 0 || written < 0) continue;
-      for (ScheduleUnit& u : problem.units)
-        if (std::ranges::find(u.outputs, written) != u.outputs.end()) {
-          u.once = true;
-          u.overwrites.push_back(units_.input_blocks[static_cast<size_t>(input)]);
-        }
+      const int32_t old = units_.input_blocks[static_cast<size_t>(input)];
+      for (size_t n = 0; n < problem.units.size(); ++n) {
+        ScheduleUnit& u = problem.units[n];
+        if (std::ranges::find(u.outputs, written) == u.outputs.end() || last_reader[static_cast<size_t>(old)] > n) continue;
+        u.once = true;
+        u.overwrites.push_back(old);
+      }
     }
   }
 

@@ -9,12 +9,12 @@
 #include "plan/budget.hpp"
 #include "plan/defer.hpp"
 #include "plan/prefetch.hpp"
+#include "plan/tightest.hpp"
 
 namespace tandem::plan {
 namespace {
 
 constexpr int kRounds = 8;            // of scheduling for less because addresses did not fit
-constexpr size_t kLargest = 5;        // values that a report names
 constexpr int kSmallerTargets = 2;    // that are tried besides: a plan for less memory may take less time
 constexpr double kNextTarget = 0.84;  // of one to the next; they are the same for every limit, so that plans for two limits share them
 constexpr int64_t kSmallerShare = 4;  // each has this part of the effort
@@ -100,7 +100,6 @@ class LimitedPlanner {
       Found f;
       f.schedule = schedule(problem, {.effort = steps_for(problem, effort), .is_enough = options_.is_enough});
       if (!f.schedule.fits) {
-        refused_ = f.schedule;
         report_.least_bytes = std::min(report_.least_bytes, report_.fixed_bytes + static_cast<size_t>(f.schedule.least_limit));
         return {};
       }
@@ -110,7 +109,6 @@ class LimitedPlanner {
       f.plan = placed(f.units, capacities);
       f.peak = report_.fixed_bytes + arena_bytes(f.plan, report_.device, false);
       if (f.peak <= report_.limit_bytes && host_fits(f.plan)) return f;
-      refused_ = f.schedule;
       report_.least_bytes = std::min(report_.least_bytes, f.peak);
       if (f.peak <= report_.limit_bytes) return {};  // the host has too little
       const size_t over = f.peak - report_.limit_bytes, less = over + over / 8;
@@ -145,7 +143,7 @@ class LimitedPlanner {
       plan.seconds = report_.seconds;
       capacities[d] = room_;
     } else {
-      name_largest(refused_, plan);
+      name_tightest(plan, report_);
     }
     reports_.push_back(report_);
     return plan;
@@ -175,26 +173,7 @@ class LimitedPlanner {
     report_.seconds = static_cast<double>(f.schedule.cost) * 1e-9;
     report_.unlimited_seconds = static_cast<double>(f.schedule.base_cost) * 1e-9;
     report_.bound_seconds = static_cast<double>(f.schedule.bound) * 1e-9;
-    name_largest(f.schedule, f.plan);
-  }
-  void name_largest(const Schedule& found, const Plan& plan) {
-    if (found.tightest_unit >= 0) {
-      const Unit& u = units_.units[static_cast<size_t>(found.tightest_unit)];
-      report_.tightest = u.label;
-      report_.tightest_location = u.location;
-    }
-    report_.largest = largest_in_arena(plan, report_.device);
-  }
-  // Steps' results that take most.
-  static std::vector<std::pair<std::string, size_t>> largest_in_arena(const Plan& plan, int32_t device) {
-    std::vector<std::pair<std::string, size_t>> all;
-    for (const Step& s : plan.steps)
-      for (const Effect& e : s.writes())
-        if (e.slot.base == Slot::Base::Arena && plan.arenas[static_cast<size_t>(e.slot.index)].device == device && !s.is_again)
-          all.emplace_back(s.label, e.slot.bytes);
-    std::ranges::stable_sort(all, std::greater{}, &std::pair<std::string, size_t>::second);
-    if (all.size() > kLargest) all.resize(kLargest);
-    return all;
+    name_tightest(f.plan, report_);
   }
 
   Units units_;  // in the order in which they run
@@ -208,7 +187,6 @@ class LimitedPlanner {
   std::vector<BudgetReport> reports_;
   // Of the device at hand.
   BudgetReport report_;
-  Schedule refused_;  // the last one that was not good enough
   std::vector<size_t> scratch_;
   size_t room_ = 0;
   const std::vector<size_t>* capacities_ = nullptr;

@@ -12,7 +12,15 @@ Plan make_plan(Units units, Tables tables, std::span<const KernelFacts> facts, s
   TANDEM_CHECK(facts.size() == tables.kernels.size(), "facts of ", facts.size(), " kernels for ", tables.kernels.size());
   Plan plan = plan_within(std::move(units), tables.constants, {facts, devices}, options);
   plan.constants = std::move(tables.constants);
+  plan.limits = limits_of(devices);
   return plan;
+}
+
+std::vector<Limit> limits_of(std::span<const DeviceFacts> devices) {
+  std::vector<Limit> limits;
+  for (size_t d = 0; d < devices.size(); ++d)
+    if (devices[d].limit_bytes > 0) limits.push_back({static_cast<int32_t>(d), devices[d].host_memory, devices[d].limit_bytes});
+  return limits;
 }
 
 std::span<const Effect> Step::of(Effect::Kind k) const {
@@ -39,6 +47,23 @@ size_t Plan::peak_bytes(int32_t device) const {
   for (const Arena& a : arenas)
     if (a.device == device && a.pinned_by < 0) add(a.taken_bytes());
   return bytes;
+}
+
+size_t Plan::pinned_bytes() const {
+  size_t bytes = 0;
+  for (const Arena& a : arenas)
+    if (a.pinned_by >= 0) bytes += device::Account::counted(a.taken_bytes());
+  return bytes;
+}
+
+void keep_largest(std::vector<BudgetReport>& most, const std::vector<BudgetReport>& others) {
+  for (const BudgetReport& r : others) {
+    const auto same = std::ranges::find(most, r.device, &BudgetReport::device);
+    if (same == most.end())
+      most.push_back(r);
+    else if (same->unlimited_bytes < r.unlimited_bytes)
+      *same = r;
+  }
 }
 
 }  // namespace tandem::plan

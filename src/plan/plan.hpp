@@ -90,9 +90,16 @@ struct BudgetReport {
   double seconds = 0, unlimited_seconds = 0, bound_seconds = 0;
   // Of a run among others (simulate.hpp), and of one without a limit. 0: not known.
   double predicted_seconds = 0, unlimited_predicted_seconds = 0;
-  std::string tightest;  // the unit that sets the least limit
+  std::string tightest;  // what runs where the plan takes most
   Location tightest_location;
   std::vector<std::pair<std::string, size_t>> largest;  // values alive there
+};
+
+// Of what a run may take: of a device's memory, or of the host's that copies reach.
+struct Limit {
+  int32_t device = 0;
+  bool is_pinned = false;
+  size_t bytes = 0;
 };
 
 // Plain data (I20): no device, program or address is in it.
@@ -109,11 +116,13 @@ struct Plan {
   std::vector<int32_t> waits_at_end;  // the host waits for these steps: they write results that lie in its memory
   std::vector<Constant> constants;    // bodies use those of the plan that they are in
   Bindings bindings;
+  std::vector<Limit> limits;          // that it stays within (I19), where every report of `budgets` says that it fits
   std::vector<BudgetReport> budgets;  // of the devices whose limit needed more than an order
   double seconds = 0;                 // of a run, as the cost model says; where some device has a limit
 
   size_t arena_bytes() const;               // of all arenas
   size_t peak_bytes(int32_t device) const;  // what a run takes of a device's memory, counted as its account does
+  size_t pinned_bytes() const;              // likewise of the host's that copies reach, besides inputs that wait there
   std::string str(int indent = 0) const;    // a table that people can read
 };
 
@@ -132,6 +141,8 @@ struct DeviceFacts {
   device::Rates rates = {};  // where times are asked for
 };
 
+std::vector<Limit> limits_of(std::span<const DeviceFacts> devices);
+
 // How hard to look for a plan within a limit.
 struct PlanOptions {
   int64_t effort = 100'000'000;     // steps of search (ScheduleOptions), about a second
@@ -148,6 +159,8 @@ Plan make_plan(Units units, Tables tables, std::span<const KernelFacts> facts, s
 // One line: "gpu:0: 512 MiB of 1.3 GiB: 14 results computed again, 210 MiB wait on the host, predicted +12 %".
 std::string summary(const BudgetReport& report, std::string_view device);
 std::string bytes_text(size_t bytes);  // "1.3 GiB", rounded up
+// For each device, the report that takes most without a limit: a smaller last batch may fit as it is.
+void keep_largest(std::vector<BudgetReport>& most, const std::vector<BudgetReport>& others);
 
 // Checks a plan by replaying it, knowing nothing of how it was made. InternalError names the step and the invariant of ARCHITECTURE.md.
 void verify(const Plan& plan);

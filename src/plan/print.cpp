@@ -12,6 +12,19 @@ std::string Slot::str() const {
   return cat(kNames[static_cast<int>(base)], is_first_arena ? std::string() : cat(index), "+", offset, ":", bytes);
 }
 
+namespace {
+// Times in milliseconds. The gap is what nobody knows: whether there is a faster plan of these units.
+std::string report_text(const BudgetReport& r) {
+  if (!r.fits) return cat(r.limit_bytes, " bytes are too few, at least ", r.least_bytes, " were needed");
+  std::string text = cat(r.peak_bytes, " of ", r.limit_bytes, " bytes, ", r.unlimited_bytes, " without it; ", r.seconds * 1e3, " ms, ",
+                         r.unlimited_seconds * 1e3, " ms without it");
+  if (r.bound_seconds > 0)
+    text += cat("; no order, recomputation or copy takes less than ", r.bound_seconds * 1e3, " ms, a gap of ",
+                std::round((r.seconds / r.bound_seconds - 1) * 1000) / 10, " %");
+  return text;
+}
+}  // namespace
+
 std::string Plan::str(int indent) const {
   static constexpr const char* kKinds[] = {"launch", "copy", "upload", "download", "branch", "while", "scan"};
   static constexpr const char* kStreams[] = {"", " (upload)", " (download)"};
@@ -34,6 +47,7 @@ std::string Plan::str(int indent) const {
     text += "\n";
     for (const auto& body : s.bodies) text += body->str(indent + 4);
   }
+  for (const BudgetReport& r : budgets) text += cat(margin, "  within the limit of device ", r.device, ": ", report_text(r), "\n");
   return text;
 }
 

@@ -159,6 +159,7 @@ class Replay {
       merge(known, now[0]);
       for (const int32_t w : s.waits) {
         if (w < 0 || w >= static_cast<int32_t>(i)) fail(i, "I17: waits for step ", w);
+        if (!plan_.steps[static_cast<size_t>(w)].is_awaited) fail(i, "I17: waits for step ", w, ", which does not say when it is done");
         merge(known, after[static_cast<size_t>(w)]);
       }
       for (size_t j = 0; j < i; ++j)
@@ -172,8 +173,11 @@ class Replay {
       if (s.on_host || s.kind != Kind::Download || s.writes()[0].slot.base == Slot::Base::Arena) continue;
       const auto number = static_cast<int32_t>(&s - plan_.steps.data());
       if (std::ranges::find(plan_.waits_at_end, number) == plan_.waits_at_end.end())
-        internal_error("I17: nobody waits for step ", number, " (", s.label, "), which writes a result in the host's memory");
+        internal_error("I24: nobody waits for step ", number, " (", s.label, "), which writes a result in the host's memory");
     }
+    for (const int32_t w : plan_.waits_at_end)
+      if (w < 0 || w >= static_cast<int32_t>(plan_.steps.size()) || !plan_.steps[static_cast<size_t>(w)].is_awaited)
+        internal_error("I24: the run ends with step ", w, ", which does not say when it is done");
   }
   static bool meet(const Step& a, const Step& b) {
     for (const Effect& x : a.effects)
@@ -190,6 +194,22 @@ class Replay {
 
 }  // namespace
 
-void verify(const Plan& plan) { Replay(plan, plan).run(); }
+namespace {
+
+// I19. A plan that is known not to fit says so itself, and nobody runs it.
+void check_limits(const Plan& plan) {
+  if (std::ranges::any_of(plan.budgets, [](const BudgetReport& r) { return !r.fits; })) return;
+  for (const Limit& l : plan.limits)
+    if (const size_t bytes = l.is_pinned ? plan.pinned_bytes() : plan.peak_bytes(l.device); bytes > l.bytes)
+      internal_error("I19: the plan takes ", bytes, " bytes of device ", l.device, l.is_pinned ? " for copies" : "", ", its limit is ",
+                     l.bytes);
+}
+
+}  // namespace
+
+void verify(const Plan& plan) {
+  Replay(plan, plan).run();
+  check_limits(plan);
+}
 
 }  // namespace tandem::plan

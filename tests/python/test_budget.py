@@ -55,8 +55,9 @@ PROGRAM = textwrap.dedent("""
     model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     random = np.random.RandomState(0)
     shape = model.input_shape[1:]
-    x = random.randint(0, 600, (96, *shape)) if len(shape) == 1 and work != "mlp" else random.rand(96, *shape).astype("float32")
-    y = random.randint(0, 10, 96)
+    rows = int(sys.argv[2])
+    x = random.randint(0, 600, (rows, *shape)) if len(shape) == 1 and work != "mlp" else random.rand(rows, *shape).astype("float32")
+    y = random.randint(0, 10, len(x))
     history = model.fit(x, y, batch_size=32, epochs=2, verbose=2, shuffle=False).history["loss"]
     account = _core.memory_account()
     weights = [float(np.abs(w, dtype="float64").sum()) for w in model.get_weights()]
@@ -64,11 +65,11 @@ PROGRAM = textwrap.dedent("""
 """)
 
 
-def run(work, limit=None, **environment):
+def run(work, limit=None, rows=96, **environment):
     environment = {**os.environ, "TANDEM_DEVICE": "gpu:0", "TANDEM_EMULATE_GPU": "1x1GiB@12GB/s", "TANDEM_VERIFY": "1", **environment}
     if limit:
         environment["TANDEM_GPU_MEMORY"] = f"{limit}B"
-    return subprocess.run([sys.executable, "-c", PROGRAM, work], env=environment, capture_output=True, text=True)
+    return subprocess.run([sys.executable, "-c", PROGRAM, work, str(rows)], env=environment, capture_output=True, text=True)
 
 
 def trained(work, limit=None, **environment):
@@ -90,6 +91,17 @@ def test_a_network_trains_within_a_part_of_what_it_takes(work, share):
     assert tight["device"]["limit"] == limit
     assert tight["device"]["peak"] <= limit
     assert len(tight["lines"]) == 1 and re.match(r"gpu:0: [\d.]+ [KM]iB of [\d.]+ [KM]iB: .*predicted \+", tight["lines"][0]), tight["lines"]
+
+
+def test_a_smaller_last_batch_does_not_hide_what_the_others_need():
+    limit = int(trained("wide")["device"]["peak"] * 0.8)
+    lines = trained("wide", limit, rows=100)["lines"]  # the last batch has 4 rows, and fits as it is
+    assert len(lines) == 1 and lines[0].startswith("gpu:0: ") and "predicted +" in lines[0], lines
+
+
+def test_memory_that_a_larger_batch_left_is_not_in_the_way_of_a_smaller_one():
+    limit = int(trained("resnet")["device"]["peak"] * 0.4)
+    assert trained("resnet", limit, rows=100)["loss"] == trained("resnet", rows=100)["loss"]
 
 
 def test_state_of_three_times_the_limit_trains():

@@ -4,6 +4,7 @@
 #include <functional>
 #include <random>
 
+#include "base/text.hpp"
 #include "ir/builder.hpp"
 #include "ops/table.hpp"
 #include "plan/plan.hpp"
@@ -77,6 +78,70 @@ TEST(Streams, ResultsInTheHostsMemoryAreThereAtTheEnd) {
   EXPECT_EQ(p.waits_at_end, std::vector<int32_t>{1});
   p.waits_at_end.clear();
   EXPECT_THROW(verify(p), InternalError);
+}
+
+std::string found_in(const Plan& p) {
+  try {
+    verify(p);
+    return "nothing";
+  } catch (const InternalError& e) {
+    return e.what();
+  }
+}
+
+TEST(Streams, AResultThatNobodyWaitsForIsFound) {
+  ir::Builder b(ops::table());
+  const Plan p = planned(b.finish({b.op("sin", {input(b)})}), "", {1});
+  Plan damaged = p;
+  damaged.waits_at_end.clear();
+  EXPECT_NE(found_in(damaged).find("I24: nobody waits for step 1 "), std::string::npos) << found_in(damaged);
+  damaged = p;
+  damaged.steps[1].is_awaited = false;
+  EXPECT_NE(found_in(damaged).find("I24: the run ends with step 1, which does not say when it is done"), std::string::npos);
+  damaged = p;
+  damaged.steps[0].is_awaited = false;
+  EXPECT_NE(found_in(damaged).find("I17: waits for step 0, which does not say when it is done"), std::string::npos) << found_in(damaged);
+}
+
+TEST(Streams, APlanOverItsLimitIsFound) {
+  Plan p = planned(there_and_back(), "cos");
+  const size_t peak = p.peak_bytes(0), pinned = p.pinned_bytes();
+  ASSERT_GT(peak, 0u);
+  ASSERT_GT(pinned, 0u);
+  p.limits = {{0, false, peak}, {1, true, pinned}};
+  EXPECT_EQ(found_in(p), "nothing");
+  p.limits = {{0, false, peak - 1}};
+  EXPECT_NE(found_in(p).find(cat("I19: the plan takes ", peak, " bytes of device 0, its limit is ", peak - 1)), std::string::npos)
+      << found_in(p);
+  p.limits = {{1, true, pinned - 1}};
+  EXPECT_NE(found_in(p).find(cat("I19: the plan takes ", pinned, " bytes of device 1 for copies, its limit is ", pinned - 1)),
+            std::string::npos);
+  // What is a constant's, an output's or a larger arena's counts.
+  p.limits = {{0, false, peak}};
+  p.arenas[0].bytes += 64;
+  EXPECT_NE(found_in(p).find("I19"), std::string::npos);
+}
+
+TEST(Streams, AStepsPlanCarriesItsLimits) {
+  const ir::Graph graph = there_and_back();
+  const auto with_limit = [&](size_t bytes) {
+    Request r{graph};
+    r.host_memory = {false, true};
+    Tables tables;
+    Units units = lower(r, tables);
+    std::vector<KernelFacts> facts(tables.kernels.size());
+    const DeviceFacts devices[] = {{.host_memory = false, .limit_bytes = bytes}, {.host_memory = true, .limit_bytes = 4096}};
+    return make_plan(std::move(units), std::move(tables), facts, devices);
+  };
+  const Plan p = with_limit(1 << 20);
+  ASSERT_EQ(p.limits.size(), 2u);
+  EXPECT_EQ(p.limits[0].bytes, size_t{1} << 20);
+  EXPECT_TRUE(p.limits[1].is_pinned);
+  verify(p);
+  const Plan none = with_limit(64);  // not even the input has room: its report says so
+  ASSERT_EQ(none.budgets.size(), 1u);
+  EXPECT_FALSE(none.budgets[0].fits);
+  verify(none);
 }
 
 TEST(Streams, ConstantsAreOnEachDeviceThatReadsThem) {

@@ -19,7 +19,7 @@ from keras_tandem.src.compiled_step import CompiledStep, types_of
 from keras_tandem.src.datasets import DatasetAdapter, adapted
 from keras_tandem.src.ops.core import convert_to_numpy, convert_to_tensor, shape
 from keras_tandem.src.tape import GradientTape
-from tandem import _core
+from tandem import _core, errors
 
 _PROGRESS_SECONDS = 0.05  # how often the progress bar is looked at
 
@@ -244,8 +244,9 @@ class Trainer(base_trainer.Trainer):
             callbacks.on_epoch_begin(epoch)
             try:
                 logs = run_epoch()
-            except Exception as refused:
-                for parts in self._parts_that_may_fit(refused, native, iterator):
+            except errors.DoesNotFitError as refused:
+                logs = None
+                for parts in self._parts_that_may_fit(refused, native):
                     self._micro_batches = parts
                     function = self.make_train_function(force=True)
                     np.random.set_state(random_state)  # the same order of rows
@@ -253,10 +254,12 @@ class Trainer(base_trainer.Trainer):
                     try:
                         logs = run_epoch()
                         break
-                    except Exception as again:
-                        if not micro_batches.is_too_large(again):
-                            raise
-                else:
+                    except errors.DoesNotFitError:
+                        continue
+                    except micro_batches.CannotBeCut as why:
+                        why.explain(refused)
+                        break
+                if logs is None:
                     self._micro_batches = 1
                     self.train_function = None
                     raise
@@ -327,22 +330,23 @@ class Trainer(base_trainer.Trainer):
     def _cut_batches_if_asked(self):
         parts = micro_batches.asked() or self._micro_batches
         if parts > 1 and type(self).train_step is Trainer.train_step:
-            reason = micro_batches.why_not(self)
+            reason = micro_batches.why_not(self, is_asked=True)
             if reason:
-                raise ValueError(f"TANDEM_MICRO_BATCHES: the batches of {self.name} cannot be cut: {reason}")
+                raise micro_batches.CannotBeCut(self, reason)
         if parts != self._micro_batches:
             self._micro_batches = parts
             self.train_function = None
 
-    def _parts_that_may_fit(self, refused, native, iterator):
+    def _parts_that_may_fit(self, refused, native):
         """Into how many parts batches may be cut, now that a step does not fit in any other way; nothing has run yet."""
         own_step = type(self).train_step is not Trainer.train_step
-        rows = getattr(iterator.data_adapter, "batch_size", None)
-        if not micro_batches.is_too_large(refused) or self._micro_batches != 1 or micro_batches.asked() == 1 or own_step:
+        if self._micro_batches != 1 or micro_batches.asked() == 1 or own_step or native is None or native.has_begun:
             return []
-        if native is None or native.has_begun or not isinstance(rows, int) or micro_batches.why_not(self):
+        reason = micro_batches.why_not(self, is_asked=False)
+        if reason:
+            micro_batches.CannotBeCut(self, reason).explain(refused)
             return []
-        return micro_batches.to_try(rows)
+        return micro_batches.PARTS
 
     # --- single batches -------------------------------------------------------------------------------------------------------------------
 
