@@ -1,3 +1,4 @@
+// An executable bound to sizes: its plan, its programs and its memory, and a run of it.
 #include <algorithm>
 #include <optional>
 #include <variant>
@@ -8,6 +9,7 @@
 #include "engine/engine.hpp"
 #include "engine/placement_log.hpp"
 #include "engine/within_budget.hpp"
+#include "ir/verify.hpp"
 #include "profile/recorder.hpp"
 
 namespace tandem::engine {
@@ -16,14 +18,6 @@ namespace {
 // Of one executable. A step takes a few hundred bytes, so this is some tens of megabytes at the most.
 constexpr size_t kMostPlans = 256, kMostSteps = size_t{1} << 16;
 constexpr size_t kFewArenas = 2;  // more of them take memory of their own
-
-bool verify_plans() {
-#ifdef NDEBUG
-  return env::get_flag("TANDEM_VERIFY");
-#else
-  return true;
-#endif
-}
 
 // The thread's memory for pointers. Taken out while it is used: a host call may run another graph inside this one.
 class ManyPointers {
@@ -432,7 +426,7 @@ std::shared_ptr<Bound> Executable::make(const Wanted& wanted, const std::shared_
     call.donations = options_.donations;  // the others are the caller's
     last_ = std::make_unique<ToPlace>(std::move(call));
   }
-  if (verify_plans()) plan::verify(made.plan);
+  if (ir::verifying()) plan::verify(made.plan);
   if (log::enabled(log::Topic::Plan)) log::write(log::Topic::Plan, made.plan.str());
   return std::make_shared<Bound>(std::move(made), wanted.donations, *where->devices);
 }
