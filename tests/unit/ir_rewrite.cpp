@@ -13,7 +13,6 @@ using test::f32;
 
 Graph chain() {
   Builder b(test::table());
-  b.location = {"model.cpp", 3};
   const Value x = b.input(f32({2, 3}), "x"), y = b.input(f32({3}), "y");
   b.location = {"model.cpp", 7};
   b.device = 1;
