@@ -1,3 +1,4 @@
+// A kernel on the device `late`: the interpreter.
 #pragma once
 #include "codegen/interpret_kernel.hpp"
 #include "device/device.hpp"

@@ -1,3 +1,4 @@
+// TFRecord files as they are written: lengths, checksums, and gzip or zlib around them.
 #include <zlib.h>
 
 #include <cerrno>

@@ -1,3 +1,4 @@
+// How long a device takes, by what a kernel costs and by the device's rates.
 #include <algorithm>
 
 #include "device/calibration.hpp"

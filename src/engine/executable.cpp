@@ -1,3 +1,4 @@
+// An executable bound to sizes: its plan, its programs and its memory, and a run of it.
 #include <algorithm>
 #include <optional>
 #include <variant>
@@ -10,6 +11,7 @@
 #include "engine/improvement.hpp"
 #include "engine/placement_log.hpp"
 #include "engine/within_budget.hpp"
+#include "ir/verify.hpp"
 #include "plan/simulate.hpp"
 #include "profile/recorder.hpp"
 
@@ -20,14 +22,6 @@ namespace {
 constexpr size_t kMostPlans = 256, kMostSteps = size_t{1} << 16;
 constexpr int64_t kMostBackgroundSeconds = 1'000'000;
 constexpr size_t kFewArenas = 2;  // more of them take memory of their own
-
-bool verify_plans() {
-#ifdef NDEBUG
-  return env::get_flag("TANDEM_VERIFY");
-#else
-  return true;
-#endif
-}
 
 // The thread's memory for pointers. Taken out while it is used: a host call may run another graph inside this one.
 class ManyPointers {
@@ -316,7 +310,7 @@ void Executable::improve(std::shared_ptr<Bound>& bound) const {
   std::optional<Planned> better = bound->improvement->take();
   bound->improvement.reset();
   if (!better) return;
-  if (verify_plans()) plan::verify(better->plan);
+  if (ir::verifying()) plan::verify(better->plan);
   if (log::enabled(log::Topic::Plan)) log::write(log::Topic::Plan, cat("a better plan was found\n", better->plan.str()));
   const std::vector<int32_t> donations = bound->donations;
   bound.reset();  // with its constants
@@ -538,7 +532,7 @@ std::shared_ptr<Bound> Executable::make(const Wanted& wanted, const std::shared_
     call.donations = options_.donations;  // the others are the caller's
     last_ = std::make_unique<ToPlace>(std::move(call));
   }
-  if (verify_plans()) plan::verify(made.plan);
+  if (ir::verifying()) plan::verify(made.plan);
   if (log::enabled(log::Topic::Plan)) log::write(log::Topic::Plan, made.plan.str());
   auto bound = std::make_shared<Bound>(std::move(made), wanted.donations, *where->devices);
   bound->improvement = std::move(improvement);

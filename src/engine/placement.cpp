@@ -5,9 +5,9 @@
 
 #include "base/log.hpp"
 #include "base/text.hpp"
+#include "ir/rewrite.hpp"
 #include "ops/table.hpp"
 #include "passes/pipeline.hpp"
-#include "passes/subgraphs.hpp"
 #include "plan/placement.hpp"
 #include "plan/seconds.hpp"
 
@@ -25,7 +25,7 @@ bool can(const device::Device& device, const ir::Graph& g, const ir::Node& n) {
             return std::ranges::all_of(body->nodes, [&](const ir::Node& inner) { return can(device, *body, inner); });
           }))
         return false;
-  if (passes::has_subgraphs(n)) return true;
+  if (ir::has_subgraphs(n)) return true;
   std::vector<ir::TensorType> in;
   for (ir::Value v : n.inputs) in.push_back(g.type(v));
   return device.can({*n.op, in, n.attrs});
@@ -65,9 +65,9 @@ ir::Graph with_wishes(ir::Graph g, const std::function<int32_t(int32_t)>& f) {
   for (ir::Node& n : g.nodes) {
     if (is_source(n)) continue;
     n.device = f(n.device >= 0 ? n.device : wish_inside(n));
-    if (passes::has_subgraphs(n)) {
+    if (ir::has_subgraphs(n)) {
       const int32_t own = n.device;
-      passes::map_subgraphs(n, [&](const ir::Graph& inner) { return with_wishes(inner, [&](int32_t) { return own; }); });
+      ir::map_subgraphs(n, [&](const ir::Graph& inner) { return with_wishes(inner, [&](int32_t) { return own; }); });
     }
   }
   return g;

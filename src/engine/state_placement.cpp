@@ -115,7 +115,7 @@ void StatePlacement::choose_nodes(Placement& p, const std::vector<bool>& is_sent
     return is_maker;
   };
   std::vector<bool> ends = makers(p.graph);
-  for (size_t n = 0; n < ends.size(); ++n) ends[n] = ends[n] && transform::has_exact_end(p.graph, p.graph.nodes[n]);
+  for (size_t n = 0; n < ends.size(); ++n) ends[n] = ends[n] && transform::has_exact_end(p.graph.nodes[n]);
   if (std::ranges::find(ends, true) != ends.end()) p.graph = transform::cut_ends(ops::table(), p.graph, ends);
 
   const Graph& g = p.graph;

@@ -1,3 +1,4 @@
+// Devices by the names that programs give them: scopes, lists, limits and memory.
 #include <tandem/device.hpp>
 
 #include <algorithm>

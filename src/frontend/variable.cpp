@@ -1,3 +1,4 @@
+// Variables: where they live, how they are read, and how an assignment reaches their memory.
 #include "frontend/apply.hpp"
 #include "frontend/known_value.hpp"
 #include "frontend/memory.hpp"

@@ -5,6 +5,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "ir/rewrite.hpp"
+
 namespace tandem::ir {
 namespace {
 
@@ -121,56 +123,31 @@ Graph Builder::finish(std::vector<Value> outputs, std::string name) {
 
 std::vector<Value> inline_graph(Builder& b, const Graph& g, std::span<const Value> inputs) {
   if (inputs.size() != g.inputs.size()) user_error("graph '", g.name, "' takes ", g.inputs.size(), " inputs, got ", inputs.size());
-  std::vector<std::vector<Value>> made(g.nodes.size());
-  for (size_t i = 0; i < inputs.size(); ++i) {
+  for (size_t i = 0; i < inputs.size(); ++i)
     if (!(b.type(inputs[i]) == g.type(g.inputs[i])))
       user_error("graph '", g.name, "' takes ", g.type(g.inputs[i]), " as input ", i, ", got ", b.type(inputs[i]));
-    made[static_cast<size_t>(g.inputs[i].node)] = {inputs[i]};
-  }
-  const auto now = [&](Value v) { return made[static_cast<size_t>(v.node)][static_cast<size_t>(v.out)]; };
   const Location outer = b.location;
   const int32_t outer_device = b.device;
-  for (size_t i = 0; i < g.nodes.size(); ++i) {
-    const Node& n = g.nodes[i];
-    if (!made[i].empty()) continue;  // an input
+  Rewriter r(b, g);
+  r.inputs(inputs);
+  std::vector<Value> outputs = r.nodes([&](int32_t i) {
+    const Node& n = g.node(i);
     b.location = either(n.location, outer);
     b.device = n.device >= 0 ? n.device : outer_device;
-    std::vector<Value> in;
-    for (Value v : n.inputs) in.push_back(now(v));
-    made[i] = n.op->name == "constant" ? std::vector{b.constant(n.attrs.get<Literal>("value"))} : b.node(*n.op, in, n.attrs);
-  }
+    return n.op->name == "constant" ? std::vector{b.constant(n.attrs.get<Literal>("value"))} : b.node(*n.op, r.now(n.inputs), n.attrs);
+  });
   b.location = outer;
   b.device = outer_device;
-  std::vector<Value> outputs;
-  for (Value v : g.outputs) outputs.push_back(now(v));
   return outputs;
 }
 
 Graph prune(const OpTable&, const Graph& g) {
-  std::vector<bool> is_needed(g.nodes.size());
-  for (Value v : g.inputs) is_needed[static_cast<size_t>(v.node)] = true;
-  for (Value v : g.outputs) is_needed[static_cast<size_t>(v.node)] = true;
-  for (size_t i = g.nodes.size(); i-- > 0;)
-    if (is_needed[i])
-      for (Value v : g.nodes[i].inputs) is_needed[static_cast<size_t>(v.node)] = true;
-
-  Graph out;
-  out.name = g.name;
-  std::vector<int32_t> place(g.nodes.size(), -1);
-  const auto moved = [&](std::vector<Value> values) {
-    for (Value& v : values) v.node = place[static_cast<size_t>(v.node)];
-    return values;
-  };
-  for (size_t i = 0; i < g.nodes.size(); ++i) {
-    if (!is_needed[i]) continue;
-    place[i] = static_cast<int32_t>(out.nodes.size());
-    Node n = g.nodes[i];
-    n.inputs = moved(std::move(n.inputs));
-    out.nodes.push_back(std::move(n));
-  }
-  out.inputs = moved(g.inputs);
-  out.outputs = moved(g.outputs);
-  return out;
+  NodeMap<bool> needed = needed_nodes(g);
+  for (const Value v : g.inputs) needed[v] = true;
+  Renumbering numbers(g);
+  for (int32_t n = 0; n < g.count(); ++n)
+    if (needed[n]) numbers.take(n, g.node(n));
+  return numbers.finish(g.inputs, g.outputs, g.name);
 }
 
 }  // namespace tandem::ir

@@ -38,7 +38,9 @@ class Graph {
   std::vector<Value> outputs;
   std::string name;
 
-  const Node& node(Value v) const { return nodes[static_cast<size_t>(v.node)]; }
+  int32_t count() const { return static_cast<int32_t>(nodes.size()); }
+  const Node& node(int32_t n) const { return nodes[static_cast<size_t>(n)]; }
+  const Node& node(Value v) const { return node(v.node); }
   const TensorType& type(Value v) const { return node(v).types[static_cast<size_t>(v.out)]; }
   std::vector<TensorType> input_types() const;
   std::vector<TensorType> output_types() const;

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "base/log.hpp"
+#include "ir/rewrite.hpp"
 
 namespace tandem::ir::pattern {
 
@@ -95,50 +96,29 @@ class Round {
 
   // The graph with what the rules made of it; it may hold nodes that nobody needs.
   Graph run(const Graph& g) {
-    made_.reserve(g.nodes.size());
-    for (const Node& n : g.nodes) {
-      const Value first = copy(n);
-      made_.push_back(n.types.size() == 1 ? simplified(first) : first);
-    }
-    return builder_.finish(mapped(g.outputs), g.name);
+    Rewriter r(builder_, g);
+    return r.run([&](int32_t n) {
+      const Node& node = g.node(n);
+      std::vector<Value> made = node.op->name == "constant" ? std::vector{builder_.constant(node.attrs.get<Literal>("value"))}
+                                : has_subgraphs(node)       ? r.copy(rewritten(node))
+                                                            : r.copy(node);
+      if (made.size() == 1) made[0] = simplified(made[0]);
+      return made;
+    });
   }
 
   bool changed() const { return last_rule_ != nullptr; }
   const std::string* last_rule() const { return last_rule_; }
 
  private:
-  std::vector<Value> mapped(const std::vector<Value>& values) const {
-    std::vector<Value> now;
-    now.reserve(values.size());
-    for (Value v : values) {
-      const Value first = made_[static_cast<size_t>(v.node)];
-      now.push_back({first.node, first.out + v.out});
-    }
-    return now;
-  }
-
-  Value copy(const Node& n) {
-    builder_.follow(n);
-    if (n.op->name == "constant") return builder_.constant(n.attrs.get<Literal>("value"));
-    if (n.op->name == "input") return builder_.node(*n.op, {}, n.attrs).front();
-    const bool has_graphs =
-        std::ranges::any_of(n.attrs.entries(), [](const Attrs::Entry& e) { return std::holds_alternative<Graphs>(e.value); });
-    if (!has_graphs) return builder_.copy(n, mapped(n.inputs));
-    Node now = n;
-    for (const Attrs::Entry& e : n.attrs.entries())
-      if (const auto* graphs = std::get_if<Graphs>(&e.value)) now.attrs.set(e.name, rewritten(*graphs));
-    return builder_.copy(std::move(now), mapped(n.inputs));
-  }
-
-  Graphs rewritten(const Graphs& graphs) {
-    Graphs now;
-    for (const GraphRef& g : graphs) {
+  Node rewritten(Node n) {
+    map_subgraphs(n, [&](const Graph& g) {
       Round inner(table_, rules_);
-      Graph result = inner.run(*g);
-      now.push_back(inner.changed() ? std::make_shared<const Graph>(prune(table_, result)) : g);
+      const Graph result = inner.run(g);
       if (inner.changed()) last_rule_ = inner.last_rule_;
-    }
-    return now;
+      return inner.changed() ? prune(table_, result) : g;
+    });
+    return n;
   }
 
   Value simplified(Value v) {
@@ -188,7 +168,6 @@ class Round {
   const OpTable& table_;
   const RuleSet& rules_;
   Builder builder_;
-  std::vector<Value> made_;  // what each node's first result became
   const std::string* last_rule_ = nullptr;
 };
 

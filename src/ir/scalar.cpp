@@ -345,6 +345,37 @@ std::optional<Scalar> fold_cast(const ScalarNode& n, DType t) {
 std::string_view name(Prim p) { return info_of(p).name; }
 int operand_count(Prim p) { return info_of(p).operands; }
 
+bool is_exact(Prim p) {
+  switch (p) {
+    case Prim::Pow:
+    case Prim::Atan2:
+    case Prim::Cbrt:
+    case Prim::Exp:
+    case Prim::Exp2:
+    case Prim::Expm1:
+    case Prim::Log:
+    case Prim::Log2:
+    case Prim::Log10:
+    case Prim::Log1p:
+    case Prim::Sin:
+    case Prim::Cos:
+    case Prim::Tan:
+    case Prim::Asin:
+    case Prim::Acos:
+    case Prim::Atan:
+    case Prim::Sinh:
+    case Prim::Cosh:
+    case Prim::Tanh:
+    case Prim::Asinh:
+    case Prim::Acosh:
+    case Prim::Atanh:
+    case Prim::Erf:
+    case Prim::Erfc:
+    case Prim::LGamma: return false;
+    default: return true;
+  }
+}
+
 DType Scalar::dtype() const { return node_->dtype; }
 
 // The operands of dying nodes queue up here while the first of them is being taken apart.

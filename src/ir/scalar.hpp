@@ -90,6 +90,7 @@ enum class Prim : uint8_t {
 };
 std::string_view name(Prim p);  // "add"
 int operand_count(Prim p);      // -1 for Load
+bool is_exact(Prim p);          // every device computes it to the last bit, so that it does not matter who does
 
 class Scalar;
 struct ScalarNode;

@@ -3,6 +3,8 @@
 
 #include <array>
 
+#include "base/env.hpp"
+
 namespace tandem::ir {
 namespace {
 
@@ -100,15 +102,15 @@ std::string outputs_exist(const OpTable&, const Graph& g, int32_t, const Spec&) 
   return "";
 }
 
-constexpr VerifyRule kRowIsKnown{1, "the row is one of the table", true, row_is_known};
-constexpr VerifyRule kInputsComeFirst{2, "I1: inputs precede their users", true, inputs_come_first};
-constexpr VerifyRule kOperandsExist{3, "operands exist", true, operands_exist};
-constexpr VerifyRule kAttributesAreComplete{4, "attributes are complete", true, attributes_are_complete};
-constexpr VerifyRule kTypesAreInferred{5, "I2: types are as inferred", true, types_are_inferred};
-constexpr VerifyRule kSubgraphsAreGood{6, "sub-graphs are closed and good", true, subgraphs_are_good};
-constexpr VerifyRule kInputsAreListed{7, "inputs are listed in order", false, inputs_are_listed};
-constexpr VerifyRule kOutputsExist{8, "outputs exist", false, outputs_exist};
-constexpr VerifyRule kNothingDecomposes{9, "nothing is left to decompose", true, nothing_decomposes};
+constexpr VerifyRule kRowIsKnown{"the row is one of the table", true, row_is_known};
+constexpr VerifyRule kInputsComeFirst{"I1: inputs precede their users", true, inputs_come_first};
+constexpr VerifyRule kOperandsExist{"operands exist", true, operands_exist};
+constexpr VerifyRule kAttributesAreComplete{"attributes are complete", true, attributes_are_complete};
+constexpr VerifyRule kTypesAreInferred{"I2: types are as inferred", true, types_are_inferred};
+constexpr VerifyRule kSubgraphsAreGood{"sub-graphs are closed and good", true, subgraphs_are_good};
+constexpr VerifyRule kInputsAreListed{"inputs are listed in order", false, inputs_are_listed};
+constexpr VerifyRule kOutputsExist{"outputs exist", false, outputs_exist};
+constexpr VerifyRule kNothingDecomposes{"nothing is left to decompose", true, nothing_decomposes};
 
 constexpr std::array kTraced = {kRowIsKnown,       kInputsComeFirst,  kOperandsExist,   kAttributesAreComplete,
                                 kTypesAreInferred, kSubgraphsAreGood, kInputsAreListed, kOutputsExist};
@@ -127,16 +129,24 @@ void verify(const OpTable& table, const Graph& g, Stage stage, const KeepsFn& ke
     const std::string breach = rule.breach(table, g, node, spec);
     if (breach.empty()) return;
     const std::string graph = g.name.empty() ? "" : cat(" '", g.name, "'");
-    if (node < 0) internal_error("verify, stage ", stage, ": graph", graph, " breaks rule ", rule.number, " (", rule.text, "): ", breach);
+    if (node < 0) internal_error("verify, stage ", stage, ": graph", graph, " breaks '", rule.text, "': ", breach);
     const OpDef* op = node_of(g, node).op;
-    internal_error("verify, stage ", stage, ": node %", node, op ? cat(" ", op->name) : "", " of graph", graph, " breaks rule ",
-                   rule.number, " (", rule.text, "): ", breach);
+    internal_error("verify, stage ", stage, ": node %", node, op ? cat(" ", op->name) : "", " of graph", graph, " breaks '", rule.text,
+                   "': ", breach);
   };
   for (size_t i = 0; i < g.nodes.size(); ++i)
     for (const VerifyRule& rule : rules(stage))
       if (rule.is_about_nodes) check(rule, static_cast<int32_t>(i));
   for (const VerifyRule& rule : rules(stage))
     if (!rule.is_about_nodes) check(rule, -1);
+}
+
+bool verifying() {
+#ifdef NDEBUG
+  return env::get_flag("TANDEM_VERIFY");
+#else
+  return true;
+#endif
 }
 
 }  // namespace tandem::ir

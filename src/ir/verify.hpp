@@ -1,4 +1,4 @@
-// What a graph must be between stages, as tables of numbered rules. A breach is our bug: an InternalError names node and rule.
+// What a graph must be between stages, as tables of rules. A breach is our bug: an InternalError names node and rule.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -24,13 +24,15 @@ struct Spec {
 
 // One rule, about one node or (node < 0) about the graph as a whole. `breach` says what is wrong, or nothing.
 struct VerifyRule {
-  int number;
-  std::string_view text;
+  std::string_view text;  // begins with its number if it is one of the invariants of ARCHITECTURE.md
   bool is_about_nodes;
   std::string (*breach)(const OpTable& table, const Graph& g, int32_t node, const Spec& spec);
 };
 std::span<const VerifyRule> rules(Stage s);
 
 void verify(const OpTable& table, const Graph& g, Stage stage, const KeepsFn& keeps = {});
+
+// Whether what every pass and every planner made is verified: always in a debug build, else when TANDEM_VERIFY says so.
+bool verifying();
 
 }  // namespace tandem::ir

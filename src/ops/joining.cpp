@@ -11,8 +11,7 @@ namespace {
 using Types = std::vector<TensorType>;
 
 // --- concatenate ---
-// One kernel reads that many operands; more are joined in groups, so a thousand cost four passes and not a chain of a thousand.
-constexpr size_t kGroup = 8;
+// More operands than one kernel reads are joined in groups, so a thousand cost four passes and not a chain of a thousand.
 
 void require_operands(const OpCall& call) {
   if (call.in.empty()) call.fail("at least one operand is needed");
@@ -52,8 +51,8 @@ std::vector<Expr> decompose_concatenate(Builder& b, const OpCall& call, std::spa
   int64_t axis = call.axis("axis", in[0].rank());
   while (parts.size() > 1) {
     std::vector<Expr> joined;
-    for (size_t k = 0; k < parts.size(); k += kGroup) {
-      std::span<const Expr> group = std::span(parts).subspan(k, std::min(kGroup, parts.size() - k));
+    for (size_t k = 0; k < parts.size(); k += kMostJoined) {
+      std::span<const Expr> group = std::span(parts).subspan(k, std::min(kMostJoined, parts.size() - k));
       joined.push_back(group.size() == 1 ? group[0] : ir::call(b, "concatenate_few", group, {{"axis", axis}})[0]);
     }
     parts = std::move(joined);
@@ -63,7 +62,7 @@ std::vector<Expr> decompose_concatenate(Builder& b, const OpCall& call, std::spa
 
 Types infer_few(const OpCall& call) {
   Types types = infer_concatenate(call);
-  if (call.in.size() > kGroup) call.fail("at most ", kGroup, " operands, got ", call.in.size());
+  if (call.in.size() > kMostJoined) call.fail("at most ", kMostJoined, " operands, got ", call.in.size());
   return types;
 }
 

@@ -2,61 +2,46 @@
 // their numbers follow from the key that they are given.
 #include <unordered_map>
 
+#include "ir/rewrite.hpp"
 #include "passes/pipeline.hpp"
-#include "passes/subgraphs.hpp"
 
 namespace tandem::passes {
 namespace {
 
 class Merger {
  public:
-  ir::Graph run(const ir::Graph& g) {
-    place_.reserve(g.nodes.size());
-    by_hash_.reserve(g.nodes.size());
-    out_.nodes.reserve(g.nodes.size());
-    for (const ir::Node& n : g.nodes) place_.push_back(add(n));
-    out_.name = g.name;
-    out_.inputs = mapped(g.inputs);
-    out_.outputs = mapped(g.outputs);
-    return std::move(out_);
+  explicit Merger(const ir::Graph& g) : g_(g), numbers_(g), twin_(g, -1) {}
+
+  ir::Graph run() {
+    by_hash_.reserve(g_.nodes.size());
+    for (int32_t n = 0; n < g_.count(); ++n) add(n);
+    return numbers_.finish(g_.inputs, first_twins(g_.outputs), g_.name);
   }
 
  private:
-  std::vector<ir::Value> mapped(std::vector<ir::Value> values) const {
-    for (ir::Value& v : values) {
-      v.node = place_[static_cast<size_t>(v.node)];
-      if (const auto twins = twins_.find(v.node); twins != twins_.end()) v.out = twins->second[static_cast<size_t>(v.out)];
-    }
-    return values;
+  void add(int32_t number) {
+    ir::Node n = g_.node(number);
+    n.inputs = numbers_.apply(first_twins(std::move(n.inputs)));
+    ir::map_subgraphs(n, [](const ir::Graph& g) { return Merger(g).run(); });
+    if (n.op->name == "scan") find_twins(number, n);
+    const size_t h = hash(n);
+    for (auto [at, end] = by_hash_.equal_range(h); at != end; ++at)
+      if (same(numbers_.graph().node(at->second), n)) return numbers_.put(number, at->second);
+    by_hash_.emplace(h, numbers_.add(number, std::move(n)));
   }
 
   // A scan that gives the same value of each step twice: readers of the second take the first.
-  void find_twins(const ir::Node& scan, int32_t place) {
+  void find_twins(int32_t number, const ir::Node& scan) {
     const std::vector<ir::Value>& results = scan.attrs.get<ir::Graphs>("functions").at(0)->outputs;
-    const auto carries = static_cast<size_t>(scan.attrs.get<int64_t>("carries"));
-    std::vector<int32_t> first(results.size());
-    bool any = false;
-    for (size_t k = 0; k < results.size(); ++k) {
-      first[k] = static_cast<int32_t>(k);
-      for (size_t j = carries; k >= carries && j < k && first[k] == static_cast<int32_t>(k); ++j)
-        if (results[j] == results[k]) first[k] = static_cast<int32_t>(j);
-      any = any || first[k] != static_cast<int32_t>(k);
+    for (auto k = static_cast<int32_t>(scan.attrs.get<int64_t>("carries")); k < std::ssize(results); ++k) {
+      const auto carries = results.begin() + scan.attrs.get<int64_t>("carries");
+      twin_[{number, k}] = static_cast<int32_t>(std::find(carries, results.end(), results[static_cast<size_t>(k)]) - results.begin());
     }
-    if (any) twins_.emplace(place, std::move(first));
   }
-
-  int32_t add(const ir::Node& original) {
-    ir::Node n = original;
-    n.inputs = mapped(std::move(n.inputs));
-    map_subgraphs(n, [](const ir::Graph& g) { return Merger().run(g); });
-    const size_t h = hash(n);
-    for (auto [at, end] = by_hash_.equal_range(h); at != end; ++at)
-      if (same(out_.nodes[static_cast<size_t>(at->second)], n)) return at->second;
-    const auto place = static_cast<int32_t>(out_.nodes.size());
-    by_hash_.emplace(h, place);
-    if (n.op->name == "scan") find_twins(n, place);
-    out_.nodes.push_back(std::move(n));
-    return place;
+  std::vector<ir::Value> first_twins(std::vector<ir::Value> values) const {
+    for (ir::Value& v : values)
+      if (const int32_t first = twin_[v]; first >= 0) v.out = first;
+    return values;
   }
 
   // Which operand comes first does not matter to integers. It does to floats: it decides which of two NaNs is kept.
@@ -74,14 +59,14 @@ class Merger {
     return a.op == b.op && a.device == b.device && key(a) == key(b) && a.attrs == b.attrs;
   }
 
-  ir::Graph out_;
-  std::vector<int32_t> place_;
-  std::unordered_map<int32_t, std::vector<int32_t>> twins_;  // by new node: for each result, the first that is equal to it
+  const ir::Graph& g_;
+  ir::Renumbering numbers_;
+  ir::ValueMap<int32_t> twin_;  // the first result of its node that is equal to it, where that was looked for
   std::unordered_multimap<size_t, int32_t> by_hash_;
 };
 
 }  // namespace
 
-ir::Graph cse(const ir::OpTable&, const ir::Graph& g) { return Merger().run(g); }
+ir::Graph cse(const ir::OpTable&, const ir::Graph& g) { return Merger(g).run(); }
 
 }  // namespace tandem::passes

@@ -1,10 +1,10 @@
 // Dead code. One walk backwards: a node is needed when one of its results is read; a branch or a loop is cut down to what its read
 // results need, which decides what of its operands is read.
+#include <optional>
 #include <utility>
 
-#include "ir/builder.hpp"
+#include "ir/rewrite.hpp"
 #include "passes/pipeline.hpp"
-#include "passes/subgraphs.hpp"
 
 namespace tandem::passes {
 namespace {
@@ -22,37 +22,31 @@ template <class T> std::vector<T> kept(const std::vector<T>& items, const Flags&
 
 // Which inputs of a graph its nodes and outputs use.
 Flags used_inputs(const ir::Graph& g) {
-  Flags used(g.nodes.size());
+  ir::NodeMap<bool> used(g);
   for (const ir::Node& n : g.nodes)
-    for (ir::Value v : n.inputs) used[static_cast<size_t>(v.node)] = true;
-  for (ir::Value v : g.outputs) used[static_cast<size_t>(v.node)] = true;
+    for (ir::Value v : n.inputs) used[v] = true;
+  for (ir::Value v : g.outputs) used[v] = true;
   Flags result;
-  for (ir::Value v : g.inputs) result.push_back(used[static_cast<size_t>(v.node)]);
+  for (ir::Value v : g.inputs) result.push_back(used[v]);
   return result;
 }
 
 // Without some inputs, which nothing uses.
 ir::Graph without_inputs(ir::Graph g, const Flags& keep) {
-  std::vector<int32_t> place(g.nodes.size(), 0);
-  for (size_t i = 0; i < g.inputs.size(); ++i)
-    if (!keep[i]) place[static_cast<size_t>(g.inputs[i].node)] = -1;
-  ir::Graph out;
-  out.name = g.name;
-  const auto moved = [&](std::vector<ir::Value> values) {
-    for (ir::Value& v : values) v.node = place[static_cast<size_t>(v.node)];
-    return values;
-  };
-  for (size_t i = 0; i < g.nodes.size(); ++i) {
-    if (place[i] < 0) continue;
-    place[i] = static_cast<int32_t>(out.nodes.size());
-    ir::Node& n = out.nodes.emplace_back(std::move(g.nodes[i]));
-    n.inputs = moved(std::move(n.inputs));
-    if (n.op->name != "input") continue;
-    n.attrs.set("index", static_cast<int64_t>(out.inputs.size()));
-    out.inputs.push_back({place[i], 0});
+  ir::NodeMap<bool> goes(g);
+  for (size_t i = 0; i < g.inputs.size(); ++i) goes[g.inputs[i]] = !keep[i];
+  ir::Renumbering numbers(g);
+  std::vector<ir::Value> inputs;
+  for (int32_t n = 0; n < g.count(); ++n) {
+    if (goes[n]) continue;
+    ir::Node& node = g.nodes[static_cast<size_t>(n)];
+    if (node.op->name == "input") {
+      node.attrs.set("index", std::ssize(inputs));
+      inputs.push_back({n, 0});
+    }
+    numbers.take(n, std::move(node));
   }
-  out.outputs = moved(g.outputs);
-  return out;
+  return numbers.finish(std::move(inputs), std::move(g.outputs), std::move(g.name));
 }
 
 ir::Graph with_outputs(const ir::OpTable& table, const ir::Graph& g, const Flags& keep) {
@@ -153,41 +147,28 @@ Cut cut_node(const ir::OpTable& table, const ir::Node& n, const Flags& read) {
 }  // namespace
 
 ir::Graph dce(const ir::OpTable& table, const ir::Graph& g) {
-  std::vector<Flags> read(g.nodes.size());
-  for (size_t i = 0; i < g.nodes.size(); ++i) read[i].resize(g.nodes[i].types.size());
-  const auto mark = [&](ir::Value v) { read[static_cast<size_t>(v.node)][static_cast<size_t>(v.out)] = true; };
-  for (ir::Value v : g.outputs) mark(v);
-  for (ir::Value v : g.inputs) mark(v);
+  ir::ValueMap<bool> read(g);
+  for (ir::Value v : g.outputs) read[v] = true;
 
-  std::vector<Cut> cuts;  // of needed nodes, the last first
-  std::vector<int32_t> place(g.nodes.size(), -1);
-  for (size_t i = g.nodes.size(); i-- > 0;) {
-    if (count(read[i]) == 0) continue;
-    cuts.push_back(cut_node(table, g.nodes[i], read[i]));
-    for (ir::Value v : cuts.back().node.inputs) mark(v);
-    place[i] = static_cast<int32_t>(cuts.size()) - 1;
+  ir::NodeMap<std::optional<Cut>> cuts(g);  // of needed nodes
+  for (int32_t n = g.count(); n-- > 0;) {
+    Flags results;
+    for (int32_t o = 0; o < std::ssize(g.node(n).types); ++o) results.push_back(read[{n, o}]);
+    if (count(results) == 0) continue;
+    cuts[n] = cut_node(table, g.node(n), results);
+    for (ir::Value v : cuts[n]->node.inputs) read[v] = true;
   }
-  // Where each value is now: its node's place counted from the front, and its number among the results that are left.
-  const auto moved = [&](std::vector<ir::Value> values) {
-    for (ir::Value& v : values) {
-      const int32_t at = place[static_cast<size_t>(v.node)];
-      const Flags& results = cuts[static_cast<size_t>(at)].results;
-      v.out = static_cast<int32_t>(std::count(results.begin(), results.begin() + v.out, true));
-      v.node = static_cast<int32_t>(cuts.size()) - 1 - at;
-    }
-    return values;
-  };
-  ir::Graph out;
-  out.name = g.name;
-  out.inputs = moved(g.inputs);
-  out.outputs = moved(g.outputs);
-  out.nodes.reserve(cuts.size());
-  for (size_t i = cuts.size(); i-- > 0;) {
-    ir::Node n = std::move(cuts[i].node);
-    n.inputs = moved(std::move(n.inputs));
-    out.nodes.push_back(std::move(n));
-  }
-  return out;
+
+  ir::Builder b(table);
+  ir::Rewriter r(b, g);
+  return r.run([&](int32_t n) {
+    std::vector<ir::Value> results;
+    if (!cuts[n]) return results;
+    const std::vector<ir::Value> left = r.copy(cuts[n]->node);
+    auto next = left.begin();
+    for (const bool is_left : cuts[n]->results) results.push_back(is_left ? *next++ : ir::Value());
+    return results;
+  });
 }
 
 }  // namespace tandem::passes

@@ -4,50 +4,16 @@
 
 #include "base/log.hpp"
 #include "codegen/interpret.hpp"
+#include "ir/rewrite.hpp"
 #include "passes/pipeline.hpp"
-#include "passes/subgraphs.hpp"
 
 namespace tandem::passes {
 namespace {
 
-using ir::Prim;
-
 constexpr int64_t kMostElements = 1 << 16;  // beyond this the interpreter would be felt
 
-// Whether every device computes this primitive to the last bit, so that it does not matter who does it.
-bool is_exact(Prim p) {
-  switch (p) {
-    case Prim::Pow:
-    case Prim::Atan2:
-    case Prim::Cbrt:
-    case Prim::Exp:
-    case Prim::Exp2:
-    case Prim::Expm1:
-    case Prim::Log:
-    case Prim::Log2:
-    case Prim::Log10:
-    case Prim::Log1p:
-    case Prim::Sin:
-    case Prim::Cos:
-    case Prim::Tan:
-    case Prim::Asin:
-    case Prim::Acos:
-    case Prim::Atan:
-    case Prim::Sinh:
-    case Prim::Cosh:
-    case Prim::Tanh:
-    case Prim::Asinh:
-    case Prim::Acosh:
-    case Prim::Atanh:
-    case Prim::Erf:
-    case Prim::Erfc:
-    case Prim::LGamma: return false;
-    default: return true;
-  }
-}
-
 bool all_exact(std::span<const ir::Scalar> roots) {
-  return std::ranges::all_of(ir::post_order(roots), [](const ir::Scalar& s) { return is_exact(s->prim); });
+  return std::ranges::all_of(ir::post_order(roots), [](const ir::Scalar& s) { return ir::is_exact(s->prim); });
 }
 
 // Sums and products of floats depend on how a device cuts a reduction into blocks; of integers they do not.

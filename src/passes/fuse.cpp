@@ -6,10 +6,9 @@
 #include <queue>
 #include <set>
 
-#include "ir/builder.hpp"
 #include "ir/compose.hpp"
+#include "ir/rewrite.hpp"
 #include "passes/pipeline.hpp"
-#include "passes/subgraphs.hpp"
 
 namespace tandem::passes {
 namespace {
@@ -55,7 +54,7 @@ struct Group {
 class Fuser {
  public:
   Fuser(const ir::OpTable& table, const Graph& g)
-      : table_(table), g_(g), composer_(g, [this](Value v) { return is_free(v) ? -1 : number(v); }) {}
+      : table_(table), g_(g), kinds_(g), composer_(g, [this](Value v) { return is_free(v) ? -1 : number(v); }) {}
 
   Graph run() {
     classify();
@@ -65,21 +64,22 @@ class Fuser {
       find_accesses();
     }
     find_sinks();
-    group_of_.assign(g_.nodes.size(), -1);
+    group_of_ = ir::NodeMap<int32_t>(g_, -1);
+    seen_ = ir::NodeMap<int>(g_);
     for (int32_t n = 0; n < count(); ++n) place(n);
     return build();
   }
 
  private:
-  int32_t count() const { return static_cast<int32_t>(g_.nodes.size()); }
-  const Node& node(int32_t n) const { return g_.nodes[static_cast<size_t>(n)]; }
-  Kind kind(int32_t n) const { return kinds_[static_cast<size_t>(n)]; }
-  bool is_free(Value v) const { return kind(v.node) == Kind::Free; }
+  int32_t count() const { return g_.count(); }
+  const Node& node(int32_t n) const { return g_.node(n); }
+  Kind kind(int32_t n) const { return kinds_[n]; }
+  bool is_free(Value v) const { return kinds_[v] == Kind::Free; }
   const Dims& dims(int32_t n) const { return node(n).types[0].dims; }
 
   // ---- what nodes are ----
   void classify() {
-    for (int32_t n = 0; n < count(); ++n) kinds_.push_back(kind_of(n));
+    for (int32_t n = 0; n < count(); ++n) kinds_[n] = kind_of(n);
   }
 
   Kind kind_of(int32_t n) {
@@ -100,27 +100,27 @@ class Fuser {
   bool free_cheap_maps() {
     bool any = false;
     for (int32_t n = 0; n < count(); ++n) {
-      if (kind(n) != Kind::Map || !node(n).op->body || is_output_[static_cast<size_t>(n)]) continue;
-      if (users_[static_cast<size_t>(n)].size() < 2) continue;
-      if (std::ranges::any_of(users_[static_cast<size_t>(n)], [&](int32_t u) { return node(u).device != node(n).device; })) continue;
+      if (kind(n) != Kind::Map || !node(n).op->body || is_output_[n]) continue;
+      if (users_[n].size() < 2) continue;
+      if (std::ranges::any_of(users_[n], [&](int32_t u) { return node(u).device != node(n).device; })) continue;
       int32_t wholes = 0;
       bool in_memory = true;
       const Dim size = product(dims(n));
-      for (const Access& a : accesses_[static_cast<size_t>(n)])
+      for (const Access& a : accesses_[n])
         if (product(g_.type(a.value).dims) == size) {
           in_memory = in_memory && is_in_memory(a.value.node);
           ++wholes;
         }
       const bool cheap = wholes == 1 && is_cheap(composer_.loops(n).results[0]);
       if (!in_memory || wholes == 0 || (!cheap && !is_shared_out(n))) continue;
-      kinds_[static_cast<size_t>(n)] = Kind::Free;
+      kinds_[n] = Kind::Free;
       any = true;
     }
     return any;
   }
   bool is_shared_out(int32_t n) const {
     Dim read = 0;
-    for (int32_t u : users_[static_cast<size_t>(n)]) {
+    for (int32_t u : users_[n]) {
       if (kind(u) != Kind::Map) return false;
       read = read + product(dims(u));
     }
@@ -133,8 +133,8 @@ class Fuser {
   }
   // Whether a value goes to memory whatever is fused.
   bool is_in_memory(int32_t n) const {
-    if (kind(n) == Kind::Source || kind(n) == Kind::Other || is_output_[static_cast<size_t>(n)]) return true;
-    return std::ranges::any_of(users_[static_cast<size_t>(n)], [&](int32_t u) { return kind(u) != Kind::Map; });
+    if (kind(n) == Kind::Source || kind(n) == Kind::Other || is_output_[n]) return true;
+    return std::ranges::any_of(users_[n], [&](int32_t u) { return kind(u) != Kind::Map; });
   }
 
   // ---- who reads what ----
@@ -151,19 +151,19 @@ class Fuser {
   }
 
   void find_accesses() {
-    accesses_.assign(g_.nodes.size(), {});
-    users_.assign(g_.nodes.size(), {});
-    is_output_.assign(g_.nodes.size(), false);
-    for (Value v : g_.outputs) is_output_[static_cast<size_t>(v.node)] = true;
+    accesses_ = ir::NodeMap<std::vector<Access>>(g_);
+    users_ = ir::NodeMap<std::vector<int32_t>>(g_);
+    is_output_ = ir::NodeMap<bool>(g_);
+    for (Value v : g_.outputs) is_output_[v] = true;
     // Movement that somebody wants in memory is a reader like any other.
-    std::vector<bool> in_memory = is_output_;
+    ir::NodeMap<bool> in_memory = is_output_;
     for (int32_t n = count(); n-- > 0;) {
-      if (is_loops(n) || (kind(n) == Kind::Free && !in_memory[static_cast<size_t>(n)])) continue;
-      for (Value v : node(n).inputs) in_memory[static_cast<size_t>(v.node)] = true;
+      if (is_loops(n) || (kind(n) == Kind::Free && !in_memory[n])) continue;
+      for (Value v : node(n).inputs) in_memory[v] = true;
     }
     for (int32_t n = 0; n < count(); ++n) {
       if (is_loops(n)) read_loops(n);
-      if (kind(n) == Kind::Free && !in_memory[static_cast<size_t>(n)]) continue;
+      if (kind(n) == Kind::Free && !in_memory[n]) continue;
       for (Value v : needs(n)) add_user(v.node, n);
     }
   }
@@ -172,11 +172,11 @@ class Fuser {
   std::vector<Value> needs(int32_t n) const {
     if (!is_loops(n)) return node(n).inputs;
     std::vector<Value> values;
-    for (const Access& a : accesses_[static_cast<size_t>(n)]) values.push_back(a.value);
+    for (const Access& a : accesses_[n]) values.push_back(a.value);
     return values;
   }
   void add_user(int32_t read, int32_t by) {
-    auto& list = users_[static_cast<size_t>(read)];
+    auto& list = users_[read];
     if (list.empty() || list.back() != by) list.push_back(by);
   }
   void read_loops(int32_t n) {
@@ -195,7 +195,7 @@ class Fuser {
       if (s->prim == Prim::Load) {
         Access a{values_[static_cast<size_t>(s->index)], s->in, addresses.contains(s.get())};
         if (s->guarded) a.index.resize(a.index.size() - 2);
-        accesses_[static_cast<size_t>(n)].push_back(std::move(a));
+        accesses_[n].push_back(std::move(a));
       }
     mention(n, n);
   }
@@ -206,7 +206,7 @@ class Fuser {
         mention(reader, v.node);
         continue;
       }
-      auto& known = accesses_[static_cast<size_t>(reader)];
+      auto& known = accesses_[reader];
       if (std::ranges::none_of(known, [&](const Access& a) { return a.value == v; })) known.push_back({v, {}});
     }
   }
@@ -214,34 +214,34 @@ class Fuser {
   // ---- maps that only a reduction reads ----
   // They are computed inside it instead of going through memory, when that computes each element once.
   void find_sinks() {
-    sinks_.assign(g_.nodes.size(), -1);
-    sunk_.resize(g_.nodes.size());
+    sinks_ = ir::NodeMap<int32_t>(g_, -1);
+    sunk_ = ir::NodeMap<std::vector<int32_t>>(g_);
     for (int32_t n = count(); n-- > 0;) {
-      const auto& users = users_[static_cast<size_t>(n)];
-      if (kind(n) != Kind::Map || is_output_[static_cast<size_t>(n)] || users.empty()) continue;
+      const auto& users = users_[n];
+      if (kind(n) != Kind::Map || is_output_[n] || users.empty()) continue;
       const int32_t sink = sink_through(n, users[0]);
       if (sink < 0 || !std::ranges::all_of(users, [&](int32_t u) { return sink_through(n, u) == sink; })) continue;
-      sinks_[static_cast<size_t>(n)] = sink;
-      sunk_[static_cast<size_t>(sink)].push_back(n);
+      sinks_[n] = sink;
+      sunk_[sink].push_back(n);
     }
   }
   // The reduction that n would be computed in because of one of its readers, or -1.
   int32_t sink_through(int32_t n, int32_t user) {
     if (node(user).device != node(n).device) return -1;
-    if (kind(user) == Kind::Map) return ir::same_space(dims(user), dims(n)) ? sinks_[static_cast<size_t>(user)] : -1;
+    if (kind(user) == Kind::Map) return ir::same_space(dims(user), dims(n)) ? sinks_[user] : -1;
     if (kind(user) != Kind::Reduce) return -1;
     const ir::Loops& l = composer_.loops(user);
     return product(l.extents) * product(l.reduction->extents) == product(dims(n)) ? user : -1;
   }
 
   // ---- groups ----
-  int32_t group_of(int32_t n) const { return group_of_[static_cast<size_t>(n)]; }
+  int32_t group_of(int32_t n) const { return group_of_[n]; }
   Group& group(int32_t g) { return groups_[static_cast<size_t>(g)]; }
-  const std::vector<Access>& accesses(int32_t n) const { return accesses_[static_cast<size_t>(n)]; }
+  const std::vector<Access>& accesses(int32_t n) const { return accesses_[n]; }
 
   void place(int32_t n) {
     if (kind(n) == Kind::Product && dims(n).size() >= 2) start({n}, Form::End, ir::without_ones(dims(n)));
-    if (kind(n) == Kind::Map && sinks_[static_cast<size_t>(n)] < 0) place_map(n);
+    if (kind(n) == Kind::Map && sinks_[n] < 0) place_map(n);
     if (kind(n) == Kind::Reduce) place_reduce(n);
   }
 
@@ -273,7 +273,7 @@ class Fuser {
   }
 
   void place_reduce(int32_t n) {
-    std::vector<int32_t> nodes = sunk_[static_cast<size_t>(n)];
+    std::vector<int32_t> nodes = sunk_[n];
     nodes.push_back(n);
     std::ranges::sort(nodes);
     const ir::Loops& l = composer_.loops(n);
@@ -368,7 +368,7 @@ class Fuser {
   std::vector<int32_t> siblings(int32_t n) {
     std::vector<int32_t> found;
     for (const Access& a : accesses(n))
-      for (int32_t u : users_[static_cast<size_t>(a.value.node)])
+      for (int32_t u : users_[a.value])
         if (const int32_t g = u < n ? group_of(u) : -1; g >= 0 && std::ranges::find(found, g) == found.end()) found.push_back(g);
     return found;
   }
@@ -383,8 +383,8 @@ class Fuser {
     for (int32_t n : inside) {
       for (Value v : needs(n))
         if (!inside.contains(v.node)) operands.insert(v);
-      const auto& users = users_[static_cast<size_t>(n)];
-      if (is_output_[static_cast<size_t>(n)] || std::ranges::any_of(users, [&](int32_t u) { return !inside.contains(u); })) ++results;
+      const auto& users = users_[n];
+      if (is_output_[n] || std::ranges::any_of(users, [&](int32_t u) { return !inside.contains(u); })) ++results;
     }
     return operands.size() + results <= kMostOperands;
   }
@@ -423,10 +423,9 @@ class Fuser {
   // and only once at each node for one stamp.
   bool depends_on(int32_t start_node, int32_t g, int32_t first) {
     std::vector<int32_t> stack{start_node};
-    seen_.resize(g_.nodes.size(), 0);
     const auto push = [&](int32_t m) {
-      if (seen_[static_cast<size_t>(m)] == stamp_) return;
-      seen_[static_cast<size_t>(m)] = stamp_;
+      if (seen_[m] == stamp_) return;
+      seen_[m] = stamp_;
       const int32_t h = group_of(m);
       if ((h >= 0 ? group(h).last : m) >= first) stack.push_back(m);
     };
@@ -453,7 +452,7 @@ class Fuser {
     return g;
   }
   void add(int32_t g, int32_t n) {
-    group_of_[static_cast<size_t>(n)] = g;
+    group_of_[n] = g;
     group(g).nodes.push_back(n);
     group(g).first = std::min(group(g).first, n);
     group(g).last = std::max(group(g).last, n);
@@ -468,33 +467,33 @@ class Fuser {
 
   Graph build() {
     // Which nodes are wanted, from the outputs back: a dead node is not brought to life.
-    std::vector<bool> wanted(g_.nodes.size(), false);
-    std::vector<std::vector<int32_t>> members(g_.nodes.size());  // by unit
+    ir::NodeMap<bool> wanted(g_);
+    ir::NodeMap<std::vector<int32_t>> members(g_);  // by unit
     std::vector<int32_t> stack;
     const auto want = [&](int32_t n) {
-      if (wanted[static_cast<size_t>(n)]) return;
-      wanted[static_cast<size_t>(n)] = true;
+      if (wanted[n]) return;
+      wanted[n] = true;
       stack.push_back(n);
     };
     for (Value v : g_.outputs) want(v.node);
-    needed_.assign(g_.nodes.size(), false);
-    for (Value v : g_.outputs) needed_[static_cast<size_t>(v.node)] = true;
+    needed_ = ir::NodeMap<bool>(g_);
+    for (Value v : g_.outputs) needed_[v] = true;
     while (!stack.empty()) {
       const int32_t n = stack.back();
       stack.pop_back();
       for (Value v : needs(n)) {
-        if (group_of(n) < 0 || group_of(v.node) != group_of(n)) needed_[static_cast<size_t>(v.node)] = true;
+        if (group_of(n) < 0 || group_of(v.node) != group_of(n)) needed_[v] = true;
         want(v.node);
       }
     }
 
     for (int32_t n = 0; n < count(); ++n)
-      if (wanted[static_cast<size_t>(n)] && group_of(n) >= 0) members[static_cast<size_t>(unit_of(n))].push_back(n);
+      if (wanted[n] && group_of(n) >= 0) members[unit_of(n)].push_back(n);
 
     // Kahn's algorithm over units, earliest first.
     std::map<int32_t, std::set<int32_t>> waits, readers;
     for (int32_t n = 0; n < count(); ++n) {
-      if (!wanted[static_cast<size_t>(n)] || kind(n) == Kind::Source) continue;
+      if (!wanted[n] || kind(n) == Kind::Source) continue;
       auto& own = waits[unit_of(n)];
       for (Value v : needs(n))
         if (kind(v.node) != Kind::Source && unit_of(v.node) != unit_of(n)) {
@@ -507,44 +506,30 @@ class Fuser {
       if (on.empty()) ready.push(unit);
 
     ir::Builder b(table_);
-    for (Value v : g_.inputs) made_[v] = b.input_like(node(v.node));
+    ir::Rewriter r(b, g_);
+    r.inputs();
     for (int32_t n = 0; n < count(); ++n)
-      if (wanted[static_cast<size_t>(n)] && kind(n) == Kind::Source && node(n).op->name != "input") emit_node(b, n);
+      if (wanted[n] && kind(n) == Kind::Source && node(n).op->name != "input") r.put(n, r.copy(n));
     size_t emitted = 0;
     while (!ready.empty()) {
       const int32_t unit = ready.top();
       ready.pop();
       ++emitted;
       if (group_of(unit) >= 0)
-        emit_group(b, groups_[static_cast<size_t>(group_of(unit))], members[static_cast<size_t>(unit)]);
+        emit_group(b, r, group(group_of(unit)), members[unit]);
       else
-        emit_node(b, unit);
-      for (int32_t r : readers[unit])
-        if (waits[r].erase(unit) && waits[r].empty()) ready.push(r);
+        r.put(unit, r.copy(unit));
+      for (int32_t reader : readers[unit])
+        if (waits[reader].erase(unit) && waits[reader].empty()) ready.push(reader);
     }
     TANDEM_CHECK(emitted == waits.size(), "fusion made groups that need each other: ", emitted, " of ", waits.size(), " could be ordered");
-    std::vector<Value> outputs;
-    for (Value v : g_.outputs) outputs.push_back(made_.at(v));
-    return b.finish(std::move(outputs), g_.name);
+    return b.finish(r.now(g_.outputs), g_.name);
   }
 
-  void keep(int32_t n, const std::vector<Value>& values, std::map<Value, Value>& to) {
-    for (size_t o = 0; o < values.size(); ++o) to[{n, static_cast<int32_t>(o)}] = values[o];
-  }
-
-  void emit_node(ir::Builder& b, int32_t n) {
-    std::vector<Value> in;
-    for (Value v : node(n).inputs) in.push_back(made_.at(v));
-    Node copy = node(n);
-    map_subgraphs(copy, [&](const Graph& g) { return fuse(table_, g); });
-    const Value first = b.copy(std::move(copy), std::move(in));
-    for (size_t o = 0; o < node(n).types.size(); ++o) made_[{n, static_cast<int32_t>(o)}] = {first.node, static_cast<int32_t>(o)};
-  }
-
-  void emit_group(ir::Builder& b, const Group& group, const std::vector<int32_t>& nodes) {
+  void emit_group(ir::Builder& b, ir::Rewriter& r, const Group& group, const std::vector<int32_t>& nodes) {
     const auto is_plain = [&](Value v) { return !is_free(v); };
-    if (nodes.size() == 1 && std::ranges::all_of(node(nodes[0]).inputs, is_plain)) return emit_node(b, nodes[0]);
-    if (nodes.size() == 1 && kind(nodes[0]) == Kind::Product) return emit_node(b, nodes[0]);
+    if (nodes.size() == 1 && std::ranges::all_of(node(nodes[0]).inputs, is_plain)) return r.put(nodes[0], r.copy(nodes[0]));
+    if (nodes.size() == 1 && kind(nodes[0]) == Kind::Product) return r.put(nodes[0], r.copy(nodes[0]));
 
     ir::Builder inner(table_);
     std::map<Value, Value> to;
@@ -570,17 +555,15 @@ class Fuser {
     std::vector<Value> results, outputs;  // whole rows first
     for (const bool per_row : {false, true})
       for (int32_t n : nodes)
-        if (needed_[static_cast<size_t>(n)] && is_per_row(group, n) == per_row) {
+        if (needed_[n] && is_per_row(group, n) == per_row) {
           results.push_back({n, 0});
           outputs.push_back(to.at({n, 0}));
         }
     ir::Attrs attrs{{"body", ir::Graphs{std::make_shared<const Graph>(inner.finish(std::move(outputs), g_.name))}},
                     {"form", std::string(ir::name(group.form))}};
-    std::vector<Value> in;
-    for (Value v : operands) in.push_back(made_.at(v));
     b.follow(node(nodes.back()));
-    const std::vector<Value> out = b.nodes("fused", in, attrs);
-    for (size_t i = 0; i < out.size(); ++i) made_[results[i]] = out[i];
+    const std::vector<Value> out = b.nodes("fused", r.now(operands), attrs);
+    for (size_t i = 0; i < out.size(); ++i) r.put(results[i].node, {{out[i]}});
   }
   bool is_per_row(const Group& group, int32_t n) const {
     return group.form == Form::Row && ir::without_ones(dims(n)).size() < group.space.size();
@@ -598,7 +581,7 @@ class Fuser {
     else
       for (Value v : x.inputs) in.push_back(to.at(v));
     b.follow(x);
-    keep(n, b.node(*x.op, in, x.attrs), to);
+    to[{n, 0}] = b.node(*x.op, in, x.attrs).front();
   }
   static std::vector<Value> first_inputs(const ir::Builder& b, size_t count) {
     return {b.graph().inputs.begin(), b.graph().inputs.begin() + static_cast<std::ptrdiff_t>(count)};
@@ -606,23 +589,24 @@ class Fuser {
 
   const ir::OpTable& table_;
   const Graph& g_;
-  std::vector<Kind> kinds_;
+  ir::NodeMap<Kind> kinds_;
   std::map<Value, int> numbers_;
   std::vector<Value> values_;  // by number
   ir::Composer composer_;
-  std::vector<std::vector<Access>> accesses_;
-  std::vector<std::vector<int32_t>> users_, sunk_;
-  std::vector<bool> is_output_, needed_;
-  std::vector<int32_t> sinks_;
+  ir::NodeMap<std::vector<Access>> accesses_;
+  ir::NodeMap<std::vector<int32_t>> users_, sunk_;
+  ir::NodeMap<bool> is_output_, needed_;
+  ir::NodeMap<int32_t> sinks_;
   std::vector<Group> groups_;
-  std::vector<int32_t> group_of_;
-  std::vector<int> seen_;
+  ir::NodeMap<int32_t> group_of_;
+  ir::NodeMap<int> seen_;
   int stamp_ = 0;
-  std::map<Value, Value> made_;
 };
 
 }  // namespace
 
-Graph fuse(const ir::OpTable& table, const Graph& g) { return Fuser(table, g).run(); }
+Graph fuse(const ir::OpTable& table, const Graph& g) {
+  return Fuser(table, ir::with_subgraphs(g, [&](const Graph& inner) { return fuse(table, inner); })).run();
+}
 
 }  // namespace tandem::passes

@@ -1,10 +1,9 @@
 // Transposes meet. A transpose of an elementwise result is the same as that of its operands, so it can be taken up to where it meets
 // another one that undoes it; and equal transposes of all operands can be taken down behind the op as one. Both only where fewer
 // transposes are left than there were. Nothing is computed differently: each element is what it was, at another place.
-#include "ir/builder.hpp"
+#include "ir/rewrite.hpp"
 #include "passes/permutation.hpp"
 #include "passes/pipeline.hpp"
-#include "passes/subgraphs.hpp"
 
 namespace tandem::passes {
 namespace {
@@ -13,8 +12,8 @@ using ir::Ints;
 using ir::Node;
 using ir::Value;
 
-constexpr int kMostRounds = 4;
-constexpr int kDeepest = 64;  // how far up a transpose is taken
+constexpr int kMostRounds = 4;  // over the graph: a transpose that moved may meet another one, and time stays linear
+constexpr int kDeepest = 64;    // how far up a transpose is taken: each step is a call, and the stack is not ours
 
 bool is_identity(const Ints& perm) {
   for (size_t k = 0; k < perm.size(); ++k)
@@ -41,42 +40,33 @@ bool is_elementwise(const Node& n) { return n.op->body && n.types.size() == 1; }
 class Mover {
  public:
   Mover(const ir::OpTable& table, const ir::Graph& g)
-      : table_(table), graph_(g), builder_(table), uses_(g.nodes.size()), taken_(g.nodes.size(), Taken::Unknown) {
+      : table_(table), graph_(g), builder_(table), rewriter_(builder_, g), uses_(g), taken_(g, Taken::Unknown) {
     for (const Node& n : g.nodes)
-      for (Value v : n.inputs) ++uses_[index(v)];
-    for (Value v : g.outputs) ++uses_[index(v)];
+      for (Value v : n.inputs) ++uses_[v];
+    for (Value v : g.outputs) ++uses_[v];
   }
 
   ir::Graph run() {
-    made_.reserve(graph_.nodes.size());
-    for (const Node& n : graph_.nodes) made_.push_back(moved(n));
-    std::vector<Value> outputs;
-    for (Value v : graph_.outputs) outputs.push_back(now(v));
-    return ir::prune(table_, builder_.finish(std::move(outputs), graph_.name));
+    return ir::prune(table_, rewriter_.run([this](int32_t n) { return moved(graph_.node(n)); }));
   }
   bool changed() const { return changed_; }
 
  private:
-  static size_t index(Value v) { return static_cast<size_t>(v.node); }
   const Node& node(Value v) const { return graph_.node(v); }
-  bool is_only_use(Value v) const { return uses_[index(v)] == 1; }
-  Value now(Value v) const { return {made_[index(v)].node, made_[index(v)].out + v.out}; }
+  bool is_only_use(Value v) const { return uses_[v] == 1; }
+  Value now(Value v) const { return rewriter_.now(v); }
 
-  Value moved(const Node& n) {
-    builder_.follow(n);
-    if (n.op->name == "input") return builder_.node(*n.op, {}, n.attrs).front();
+  std::vector<Value> moved(const Node& n) {
     if (is_transpose(n) && added(n.inputs[0], permutation(n), 0) <= 0) {
       changed_ = true;
-      return delivered(n.inputs[0], permutation(n), 0);
+      return {delivered(n.inputs[0], permutation(n), 0)};
     }
     if (is_elementwise(n))
       if (const Ints perm = common_transpose(n); !perm.empty()) {
         changed_ = true;
-        return taken_down(n, perm);
+        return {taken_down(n, perm)};
       }
-    std::vector<Value> inputs;
-    for (Value v : n.inputs) inputs.push_back(now(v));
-    return builder_.copy(n, std::move(inputs));
+    return rewriter_.copy(n);
   }
 
   // ---- up ----
@@ -102,7 +92,7 @@ class Mover {
   }
   // Each node is the only user of the ones above it, so all these walks together see a node a few times at most.
   bool is_taken_through(Value v, const Ints& perm, int depth) const {
-    Taken& taken = taken_[index(v)];
+    Taken& taken = taken_[v];
     if (taken == Taken::Unknown) {
       const Node& n = node(v);
       const bool is =
@@ -155,18 +145,17 @@ class Mover {
   const ir::OpTable& table_;
   const ir::Graph& graph_;
   ir::Builder builder_;
-  std::vector<Value> made_;  // what each node's first result became
-  std::vector<int> uses_;
+  ir::Rewriter rewriter_;
+  ir::NodeMap<int> uses_;
   enum class Taken : uint8_t { Unknown, Yes, No };
-  mutable std::vector<Taken> taken_;  // whether a transpose is taken up through the node
+  mutable ir::NodeMap<Taken> taken_;  // whether a transpose is taken up through the node
   bool changed_ = false;
 };
 
 }  // namespace
 
 ir::Graph layout(const ir::OpTable& table, const ir::Graph& g) {
-  ir::Graph now = g;
-  for (Node& n : now.nodes) map_subgraphs(n, [&](const ir::Graph& inner) { return layout(table, inner); });
+  ir::Graph now = ir::with_subgraphs(g, [&](const ir::Graph& inner) { return layout(table, inner); });
   for (int round = 0; round < kMostRounds && std::ranges::any_of(now.nodes, is_transpose); ++round) {
     Mover mover(table, now);
     ir::Graph next = mover.run();

@@ -53,7 +53,7 @@ class Pipeline {
     ir::Graph after = pass(graph_);
     const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
     log::line(log::Topic::Pass, name, ": ", after.nodes.size(), " nodes, ", ms, " ms");
-    if (verifying()) {
+    if (ir::verifying()) {
       ir::verify(table_, after, stage, keeps_);
       TANDEM_CHECK(after.input_types() == graph_.input_types() && after.output_types() == graph_.output_types(), "I4: the pass '", name,
                    "' changed the inputs or outputs of graph '", graph_.name, "'");
@@ -65,13 +65,6 @@ class Pipeline {
   ir::Graph finish() { return std::move(graph_); }
 
  private:
-  static bool verifying() {
-#ifdef NDEBUG
-    return env::get_flag("TANDEM_VERIFY");
-#else
-    return true;
-#endif
-  }
   const ir::OpTable& table_;
   ir::Graph graph_;
   const ir::KeepsFn& keeps_;

@@ -1,6 +1,7 @@
 // Graph -> graph, as one straight list of named steps. Each can be printed (TANDEM_DUMP=folder), timed (TANDEM_LOG=pass) and switched
-// off (TANDEM_DISABLE_PASS=name), and the verifier checks what it made. No step but two changes a bit of any result (ADR 0009):
-// `precision`, which only runs when it is asked for, and `fuse`, which may add up in another order. All go into sub-graphs too.
+// off (TANDEM_DISABLE_PASS=name; `expand` and `precision` cannot), and the verifier checks what it made. All go into sub-graphs too. No
+// step changes a bit of any result (ADR 0009) but three: `precision`, which only runs when it is asked for and rounds; `fuse`, which may
+// add up in another order; and `stack`, after which a device may cut a product of other sizes into other blocks.
 #pragma once
 #include <tandem/precision.hpp>
 
@@ -27,8 +28,7 @@ ir::Graph cse(const ir::OpTable& table, const ir::Graph& graph);
 ir::Graph loops(const ir::OpTable& table, const ir::Graph& graph);
 // Mixed precision: products take 16-bit operands, and what lies between products is kept in 16 bits (ADR 0015).
 ir::Graph mix(const ir::OpTable& table, const ir::Graph& graph, Precision precision);
-// Products of several matrices with the same one, over a long sum, become one product. Each element is the same sum; a device may cut a
-// product of other sizes differently.
+// Products of several matrices with the same one, over a long sum, become one product: each element is the same sum.
 ir::Graph stack(const ir::OpTable& table, const ir::Graph& graph);
 // Transposes move towards others that undo them, where fewer are left then.
 ir::Graph layout(const ir::OpTable& table, const ir::Graph& graph);

@@ -12,10 +12,9 @@
 #include <map>
 #include <set>
 
-#include "ir/builder.hpp"
 #include "ir/compose.hpp"
+#include "ir/rewrite.hpp"
 #include "passes/pipeline.hpp"
-#include "passes/subgraphs.hpp"
 
 namespace tandem::passes {
 namespace {
@@ -26,7 +25,8 @@ using ir::Value;
 
 class Mixer {
  public:
-  Mixer(const ir::OpTable& table, const Graph& g, DType half) : table_(table), g_(g), half_(half), builder_(table) {}
+  Mixer(const ir::OpTable& table, const Graph& g, DType half)
+      : table_(table), g_(g), half_(half), builder_(table), rewriter_(builder_, g) {}
 
   Graph run() {
     find_readers();
@@ -34,14 +34,12 @@ class Mixer {
     for (const Node& n : g_.nodes)
       if (takes_halves(n))
         for (Value v : n.inputs) round_operand(v);
-    for (int32_t n = 0; n < count(); ++n)
-      if (takes_halves(node(n))) round_result(n);
-    return build();
+    for (int32_t n = 0; n < g_.count(); ++n)
+      if (takes_halves(g_.node(n))) round_result(n);
+    return ir::prune(table_, rewriter_.run([this](int32_t n) { return emitted(g_.node(n)); }));
   }
 
  private:
-  int32_t count() const { return static_cast<int32_t>(g_.nodes.size()); }
-  const Node& node(int32_t n) const { return g_.nodes[static_cast<size_t>(n)]; }
   bool is_float32(Value v) const { return g_.type(v).dtype == DType::F32; }
 
   // A product that can sum 16-bit operands in float32. One of two vectors is a sum and no product.
@@ -65,33 +63,32 @@ class Mixer {
     const ir::Loops l = loops(n);
     return !l.reduction && l.scan_axis < 0 && ir::moves_element(l.results[0]);
   }
-  bool is_source(Value v) const { return node(v.node).op->name == "input" || node(v.node).op->name == "constant"; }
+  bool is_source(Value v) const { return g_.node(v).op->name == "input" || g_.node(v).op->name == "constant"; }
   Value before_movement(Value v) const {
-    while (is_movement(node(v.node))) v = node(v.node).inputs[0];
+    while (is_movement(g_.node(v))) v = g_.node(v).inputs[0];
     return v;
   }
 
   void find_readers() {
-    readers_.resize(g_.nodes.size());
-    is_output_.resize(g_.nodes.size());
-    for (int32_t n = 0; n < count(); ++n)
-      for (Value v : node(n).inputs) {
-        auto& list = readers_[static_cast<size_t>(v.node)];
+    readers_ = ir::NodeMap<std::vector<int32_t>>(g_);
+    is_output_ = ir::NodeMap<bool>(g_);
+    for (int32_t n = 0; n < g_.count(); ++n)
+      for (Value v : g_.node(n).inputs) {
+        auto& list = readers_[v];
         if (list.empty() || list.back() != n) list.push_back(n);
       }
-    for (Value v : g_.outputs) is_output_[static_cast<size_t>(v.node)] = true;
+    for (Value v : g_.outputs) is_output_[v] = true;
   }
 
   // Which nodes lead to a product at all, and which to a sensitive row with no sum in between.
   void find_ways() {
-    leads_to_product_.resize(g_.nodes.size());
-    is_sensitive_.resize(g_.nodes.size());
-    for (size_t n = g_.nodes.size(); n-- > 0;)
+    leads_to_product_ = ir::NodeMap<bool>(g_);
+    is_sensitive_ = ir::NodeMap<bool>(g_);
+    for (int32_t n = g_.count(); n-- > 0;)
       for (int32_t reader : readers_[n]) {
-        const auto r = static_cast<size_t>(reader);
-        const Node& x = node(reader);
-        if (takes_halves(x) || leads_to_product_[r]) leads_to_product_[n] = true;
-        if (x.op->has(ir::kSensitive) || (is_sensitive_[r] && passes_elements(x))) is_sensitive_[n] = true;
+        const Node& x = g_.node(reader);
+        if (takes_halves(x) || leads_to_product_[reader]) leads_to_product_[n] = true;
+        if (x.op->has(ir::kSensitive) || (is_sensitive_[reader] && passes_elements(x))) is_sensitive_[n] = true;
       }
   }
   bool passes_elements(const Node& n) const {
@@ -99,10 +96,7 @@ class Mixer {
     return n.op->loops && !loops(n).reduction;
   }
 
-  bool may_round(Value v) const {
-    const auto n = static_cast<size_t>(v.node);
-    return is_float32(v) && !is_source(v) && !is_output_[n] && !is_sensitive_[n];
-  }
+  bool may_round(Value v) const { return is_float32(v) && !is_source(v) && !is_output_[v] && !is_sensitive_[v]; }
   void round_operand(Value v) {
     v = before_movement(v);
     if (may_round(v)) rounded_.insert(v);
@@ -110,47 +104,34 @@ class Mixer {
   // Behind the elementwise ops that nobody else sees the operands of.
   void round_result(int32_t product) {
     Value v{product, 0};
-    while (!is_output_[static_cast<size_t>(v.node)] && readers_[static_cast<size_t>(v.node)].size() == 1) {
-      const int32_t reader = readers_[static_cast<size_t>(v.node)][0];
-      if (!is_elementwise(node(reader)) || !(node(reader).types[0] == g_.type(v))) break;
+    while (!is_output_[v] && readers_[v].size() == 1) {
+      const int32_t reader = readers_[v][0];
+      if (!is_elementwise(g_.node(reader)) || !(g_.node(reader).types[0] == g_.type(v))) break;
       v = {reader, 0};
     }
-    if (leads_to_product_[static_cast<size_t>(v.node)] && may_round(v)) rounded_.insert(v);
+    if (leads_to_product_[v] && may_round(v)) rounded_.insert(v);
   }
 
-  Graph build() {
-    made_.reserve(g_.nodes.size());
-    for (const Node& n : g_.nodes) made_.push_back(emitted(n));
-    std::vector<Value> outputs;
-    for (Value v : g_.outputs) outputs.push_back(now(v));
-    return ir::prune(table_, builder_.finish(std::move(outputs), g_.name));
-  }
-  Value emitted(const Node& n) {
-    builder_.follow(n);
-    if (n.op->name == "input") return builder_.input_like(n);
+  std::vector<Value> emitted(const Node& n) {
     std::vector<Value> inputs;
     if (takes_halves(n)) {
       for (Value v : n.inputs) inputs.push_back(narrow(v));
       ir::Attrs attrs = n.attrs;
       attrs.set("dtype", DType::F32);
       builder_.follow(n);
-      return builder_.node(*n.op, inputs, attrs).front();
+      return builder_.node(*n.op, inputs, attrs);
     }
-    for (Value v : n.inputs) inputs.push_back(rounded_.contains(v) ? widened(v) : now(v));
-    Node copy = n;
-    const Precision own = half_ == DType::F16 ? Precision::MixedFloat16 : Precision::MixedBFloat16;
-    map_subgraphs(copy, [&](const Graph& g) { return mix(table_, g, own); });
-    return builder_.copy(std::move(copy), std::move(inputs));
+    for (Value v : n.inputs) inputs.push_back(rounded_.contains(v) ? widened(v) : rewriter_.now(v));
+    return rewriter_.copy(n, std::move(inputs));
   }
-  Value now(Value v) const { return {made_[static_cast<size_t>(v.node)].node, v.out}; }
 
   // A value in 16 bits, made once.
   Value narrow(Value v) {
     if (const auto found = narrow_.find(v); found != narrow_.end()) return found->second;
-    const Node& n = node(v.node);
+    const Node& n = g_.node(v);
     builder_.follow(n);
     const Value half = is_movement(n) ? builder_.node(*n.op, std::array{narrow(n.inputs[0])}, n.attrs).front()
-                                      : builder_.op("cast", {now(v)}, {{"dtype", half_}});
+                                      : builder_.op("cast", {rewriter_.now(v)}, {{"dtype", half_}});
     return narrow_[v] = half;
   }
   Value widened(Value v) {
@@ -162,10 +143,10 @@ class Mixer {
   const Graph& g_;
   const DType half_;
   ir::Builder builder_;
-  std::vector<std::vector<int32_t>> readers_;
-  std::vector<bool> is_output_, leads_to_product_, is_sensitive_;
+  ir::Rewriter rewriter_;
+  ir::NodeMap<std::vector<int32_t>> readers_;
+  ir::NodeMap<bool> is_output_, leads_to_product_, is_sensitive_;
   std::set<Value> rounded_;
-  std::vector<Value> made_;  // what each node's first result became
   std::map<Value, Value> narrow_, widened_;
 };
 
@@ -173,7 +154,8 @@ class Mixer {
 
 Graph mix(const ir::OpTable& table, const Graph& g, Precision precision) {
   if (precision == Precision::Float32) return g;
-  const Graph needed = ir::prune(table, g);  // a reader that nobody needs should not decide
+  const Graph whole = ir::with_subgraphs(g, [&](const Graph& inner) { return mix(table, inner, precision); });
+  const Graph needed = ir::prune(table, whole);  // a reader that nobody needs should not decide
   return Mixer(table, needed, precision == Precision::MixedFloat16 ? DType::F16 : DType::BF16).run();
 }
 

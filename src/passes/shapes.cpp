@@ -4,9 +4,8 @@
 #include <map>
 #include <optional>
 
-#include "ir/builder.hpp"
+#include "ir/rewrite.hpp"
 #include "passes/pipeline.hpp"
-#include "passes/subgraphs.hpp"
 
 namespace tandem::passes {
 namespace {
@@ -17,34 +16,17 @@ using ir::Value;
 
 class Shapes {
  public:
-  Shapes(const ir::OpTable& table, const Graph& g) : table_(table), g_(g), b_(table) {}
+  Shapes(const ir::OpTable& table, const Graph& g) : g_(g), b_(table), rewriter_(b_, g) {}
 
   Graph run() {
-    for (Value v : g_.inputs) to_[v] = b_.input_like(g_.node(v));
-    for (size_t n = 0; n < g_.nodes.size(); ++n) {
-      const Node& node = g_.nodes[n];
-      if (node.op->name == "input") continue;
-      std::vector<Value> in;
-      for (Value v : node.inputs) in.push_back(to_.at(v));
-      b_.follow(node);
-      const std::vector<Value> out = emit(node, in);
-      for (size_t o = 0; o < out.size(); ++o) to_[{static_cast<int32_t>(n), static_cast<int32_t>(o)}] = out[o];
-    }
-    std::vector<Value> outputs;
-    for (Value v : g_.outputs) outputs.push_back(to_.at(v));
-    return b_.finish(std::move(outputs), g_.name);
+    return rewriter_.run([this](int32_t n) { return emit(g_.node(n)); });
   }
 
  private:
-  std::vector<Value> emit(const Node& node, const std::vector<Value>& in) {
+  std::vector<Value> emit(const Node& node) {
     if (node.op->body && node.types.size() == 1)
-      if (const auto moved = before_reshape(node, in)) return {*moved};
-    Node copy = node;
-    map_subgraphs(copy, [&](const Graph& g) { return shapes(table_, g); });
-    const Value first = b_.copy(std::move(copy), in);
-    std::vector<Value> results;
-    for (size_t o = 0; o < node.types.size(); ++o) results.push_back({first.node, static_cast<int32_t>(o)});
-    return results;
+      if (const auto moved = before_reshape(node, rewriter_.now(node.inputs))) return {*moved};
+    return rewriter_.copy(node);
   }
 
   // What a value was before it was reshaped, when it was made by something that fusion may add to.
@@ -98,15 +80,16 @@ class Shapes {
     return {};
   }
 
-  const ir::OpTable& table_;
   const Graph& g_;
   ir::Builder b_;
-  std::map<Value, Value> to_;
+  ir::Rewriter rewriter_;
   std::map<Value, std::vector<Value>> reshapes_;  // of operands: nobody looks for equal nodes behind this pass
 };
 
 }  // namespace
 
-Graph shapes(const ir::OpTable& table, const Graph& g) { return Shapes(table, g).run(); }
+Graph shapes(const ir::OpTable& table, const Graph& g) {
+  return Shapes(table, ir::with_subgraphs(g, [&](const Graph& inner) { return shapes(table, inner); })).run();
+}
 
 }  // namespace tandem::passes

@@ -5,9 +5,9 @@
 #include <limits>
 #include <map>
 
-#include "ir/builder.hpp"
+#include "ir/rewrite.hpp"
+#include "ops/movement.hpp"
 #include "passes/pipeline.hpp"
-#include "passes/subgraphs.hpp"
 
 namespace tandem::passes {
 namespace {
@@ -17,35 +17,28 @@ using ir::Value;
 
 constexpr int64_t kLongSum = 16;      // terms of the sum for each row: then results are small beside operands
 constexpr int64_t kLargeY = 1 << 20;  // elements: no cache of a core holds it from one product to the next
-constexpr size_t kMostProducts = 8;   // as many as one node joins
 
 class Stacker {
  public:
-  Stacker(const ir::OpTable& table, const ir::Graph& g) : graph_(g), builder_(table) {}
+  Stacker(const ir::OpTable& table, const ir::Graph& g) : graph_(g), builder_(table), rewriter_(builder_, g) {}
 
   ir::Graph run() {
     find_first_uses();
     find_groups();
     if (groups_.empty()) return graph_;
-    made_.resize(graph_.nodes.size());
-    for (int32_t n = 0; n < count(); ++n) add(n);
-    std::vector<Value> outputs;
-    for (Value v : graph_.outputs) outputs.push_back(now(v));
-    return builder_.finish(std::move(outputs), graph_.name);
+    return rewriter_.run([this](int32_t n) { return emitted(n); });
   }
 
  private:
   using Group = std::vector<int32_t>;  // nodes, in order
 
-  int32_t count() const { return static_cast<int32_t>(graph_.nodes.size()); }
-  const Node& node(int32_t n) const { return graph_.nodes[static_cast<size_t>(n)]; }
+  const Node& node(int32_t n) const { return graph_.node(n); }
   const Dims& dims(Value v) const { return graph_.type(v).dims; }
-  Value now(Value v) const { return {made_[static_cast<size_t>(v.node)].node, made_[static_cast<size_t>(v.node)].out + v.out}; }
 
   void find_first_uses() {
-    first_use_.assign(graph_.nodes.size(), std::numeric_limits<int32_t>::max());
-    for (int32_t n = 0; n < count(); ++n)
-      for (Value v : node(n).inputs) first_use_[static_cast<size_t>(v.node)] = std::min(first_use_[static_cast<size_t>(v.node)], n);
+    first_use_ = ir::NodeMap<int32_t>(graph_, std::numeric_limits<int32_t>::max());
+    for (int32_t n = 0; n < graph_.count(); ++n)
+      for (Value v : node(n).inputs) first_use_[v] = std::min(first_use_[v], n);
   }
 
   bool is_candidate(const Node& n) const {
@@ -62,16 +55,16 @@ class Stacker {
     const Dims& y = dims(node(n).inputs[1]);
     int64_t all_rows = rows(n);
     for (int32_t m : group) {
-      if (first_use_[static_cast<size_t>(m)] <= n) return false;
+      if (first_use_[m] <= n) return false;
       all_rows += rows(m);
     }
     const int64_t terms = y[0].value(), columns = y[1].value();
-    return group.size() < kMostProducts && all_rows <= columns && terms >= kLongSum * all_rows && terms * columns >= kLargeY;
+    return group.size() < ops::kMostJoined && all_rows <= columns && terms >= kLongSum * all_rows && terms * columns >= kLargeY;
   }
 
   void find_groups() {
     std::map<Value, std::vector<Group>> by_y;
-    for (int32_t n = 0; n < count(); ++n) {
+    for (int32_t n = 0; n < graph_.count(); ++n) {
       if (!is_candidate(node(n))) continue;
       std::vector<Group>& groups = by_y[node(n).inputs[1]];
       const auto home = std::ranges::find_if(
@@ -87,48 +80,39 @@ class Stacker {
           for (int32_t n : g) groups_[n] = g;
   }
 
-  void add(int32_t n) {
-    builder_.follow(node(n));
-    if (const auto group = groups_.find(n); group != groups_.end()) {
-      if (n == group->second.back()) stack(group->second);
-      return;
-    }
-    if (node(n).op->name == "input") {
-      made_[static_cast<size_t>(n)] = builder_.input_like(node(n));
-      return;
-    }
-    std::vector<Value> inputs;
-    for (Value v : node(n).inputs) inputs.push_back(now(v));
-    made_[static_cast<size_t>(n)] = builder_.copy(node(n), std::move(inputs));
+  std::vector<Value> emitted(int32_t n) {
+    const auto group = groups_.find(n);
+    if (group == groups_.end()) return rewriter_.copy(n);
+    if (n == group->second.back()) stack(group->second);
+    return {};  // `stack` puts what they become
   }
 
   void stack(const Group& group) {
     std::vector<Value> xs;
-    for (int32_t n : group) xs.push_back(now(node(n).inputs[0]));
+    for (int32_t n : group) xs.push_back(rewriter_.now(node(n).inputs[0]));
     const Value joined = builder_.nodes("concatenate_few", xs, {{"axis", int64_t{1}}}).front();
-    const Value product = builder_.op("matmul", {joined, now(node(group[0]).inputs[1])}, node(group[0]).attrs);
+    const Value product = builder_.op("matmul", {joined, rewriter_.now(node(group[0]).inputs[1])}, node(group[0]).attrs);
     const Dim columns = node(group[0]).types[0].dims[1];
     int64_t row = 0;
     for (int32_t n : group) {
       const Dims start{Dim(row), Dim(0)}, limit{Dim(row + rows(n)), columns};
-      made_[static_cast<size_t>(n)] = builder_.op("slice", {product}, {{"start", start}, {"limit", limit}, {"step", ir::Ints{1, 1}}});
+      const Value rows_of_n = builder_.op("slice", {product}, {{"start", start}, {"limit", limit}, {"step", ir::Ints{1, 1}}});
+      rewriter_.put(n, {{rows_of_n}});
       row += rows(n);
     }
   }
 
   const ir::Graph& graph_;
   ir::Builder builder_;
-  std::vector<int32_t> first_use_;   // by node
+  ir::Rewriter rewriter_;
+  ir::NodeMap<int32_t> first_use_;
   std::map<int32_t, Group> groups_;  // by each of their nodes
-  std::vector<Value> made_;          // what each node's first result became
 };
 
 }  // namespace
 
 ir::Graph stack(const ir::OpTable& table, const ir::Graph& g) {
-  ir::Graph now = g;
-  for (Node& n : now.nodes) map_subgraphs(n, [&](const ir::Graph& inner) { return stack(table, inner); });
-  return Stacker(table, now).run();
+  return Stacker(table, ir::with_subgraphs(g, [&](const ir::Graph& inner) { return stack(table, inner); })).run();
 }
 
 }  // namespace tandem::passes

@@ -1,3 +1,4 @@
+// A dataset as the batches of a training loop.
 #include <tandem/train.hpp>
 
 #include "base/text.hpp"

@@ -1,3 +1,4 @@
+// The loop that runs a compiled step over batches.
 #include <chrono>
 #include <cstdio>
 #include <sstream>

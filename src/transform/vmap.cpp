@@ -3,7 +3,7 @@
 #include <map>
 
 #include "base/text.hpp"
-#include "ir/builder.hpp"
+#include "ir/rewrite.hpp"
 #include "ops/table.hpp"
 
 namespace tandem::transform {
@@ -279,22 +279,23 @@ class Vmap {
 
   // The outputs of a graph whose inputs are these.
   std::vector<Lane> run(const Graph& g, const std::vector<Lane>& inputs) {
-    std::vector<std::vector<Lane>> lanes(g.nodes.size());
-    for (size_t i = 0; i < g.inputs.size(); ++i) lanes[static_cast<size_t>(g.inputs[i].node)] = {inputs[i]};
-    for (size_t n = 0; n < g.nodes.size(); ++n) {
-      if (!lanes[n].empty()) continue;  // an input
-      const Node& node = g.nodes[n];
+    ir::ValueMap<Lane> lanes(g);
+    for (size_t i = 0; i < inputs.size(); ++i) lanes[g.inputs[i]] = inputs[i];
+    for (int32_t n = 0; n < g.count(); ++n) {
+      const Node& node = g.node(n);
+      if (node.op->name == "input") continue;
       std::vector<Lane> in;
       bool is_batched = false;
       for (const Value v : node.inputs) {
-        in.push_back(lanes[static_cast<size_t>(v.node)][static_cast<size_t>(v.out)]);
+        in.push_back(lanes[v]);
         is_batched |= in.back().batched;
       }
       builder_.follow(node);
-      lanes[n] = is_batched ? batched(g, node, in) : unbatched(node, in);
+      const std::vector<Lane> out = is_batched ? batched(g, node, in) : unbatched(node, in);
+      for (int32_t o = 0; o < std::ssize(out); ++o) lanes[{n, o}] = out[static_cast<size_t>(o)];
     }
     std::vector<Lane> out;
-    for (const Value v : g.outputs) out.push_back(lanes[static_cast<size_t>(v.node)][static_cast<size_t>(v.out)]);
+    for (const Value v : g.outputs) out.push_back(lanes[v]);
     return out;
   }
 

@@ -239,7 +239,7 @@ TEST_P(Conformance, HostMemoryMayChangeOnceUploadHasReturned) {
   EXPECT_EQ(back, std::vector<uint8_t>(kBytes, executes() ? 3 : 0));
 }
 
-// Memory that is given back and taken again, while work on what it held has not been done yet.
+// I24: memory that is given back and taken again, while work on what it held has not been done yet.
 TEST_P(Conformance, MemoryGoesBackInTheOrderOfTheComputeStream) {
   constexpr size_t kBytes = 1 << 14;
   device::Stream& stream = device().stream(StreamKind::Compute);

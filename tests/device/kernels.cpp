@@ -252,7 +252,7 @@ TEST_P(Kernels, MathFunctions) {
   }
 }
 
-// What an element becomes must not depend on where it stands: alone, in a full vector or in a tail.
+// I9: what an element becomes must not depend on where it stands: alone, in a full vector or in a tail.
 TEST_P(Kernels, PlaceDoesNotChangeBits) {
   for (DType t : {DType::F32, DType::F64, DType::BF16}) {
     const HostTensor x = dense(t, {37}, random_);

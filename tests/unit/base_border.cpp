@@ -1,3 +1,4 @@
+// Exceptions at the border: what passes, and what becomes a ResourceError.
 #include "base/border.hpp"
 
 #include <filesystem>

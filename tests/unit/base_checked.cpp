@@ -1,3 +1,4 @@
+// Arithmetic that notices when a number does not fit.
 #include "base/checked.hpp"
 
 #include <gtest/gtest.h>

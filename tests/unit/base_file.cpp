@@ -1,3 +1,4 @@
+// Files that take their name when they are whole.
 #include "base/file.hpp"
 
 #include <gtest/gtest.h>

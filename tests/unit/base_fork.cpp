@@ -1,3 +1,4 @@
+// A fork waits for the engine, and its child is sound or told that it is not.
 #include "base/fork.hpp"
 
 #include <gmock/gmock.h>

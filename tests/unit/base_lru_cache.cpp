@@ -1,3 +1,4 @@
+// A cache that forgets what was not used for longest.
 #include "base/lru_cache.hpp"
 
 #include <string>

@@ -24,7 +24,7 @@ ir::Graph update(const char* end, int64_t columns = 24) {
 
 std::vector<bool> ends_of(const ir::Graph& g) {
   std::vector<bool> ends;
-  for (const ir::Node& n : g.nodes) ends.push_back(transform::has_exact_end(g, n));
+  for (const ir::Node& n : g.nodes) ends.push_back(transform::has_exact_end(n));
   return ends;
 }
 

@@ -1,3 +1,4 @@
+// Files that cannot be read, and sizes that there is no memory for.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 

@@ -1,3 +1,4 @@
+// HDF5 files: what was written comes back, and libhdf5 reads it too.
 #include "io/hdf5.hpp"
 
 #include <hdf5.h>

@@ -1,3 +1,4 @@
+// Zip archives: what was written comes back, and what lies about itself is refused.
 #include "io/zip.hpp"
 
 #include <zlib.h>

@@ -1,3 +1,4 @@
+// Attributes and literals: values, text and equality.
 #include "ir/attr.hpp"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Nodes made by the builder, graphs copied into graphs, and expressions over them.
 #include "ir/builder.hpp"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Graphs compared and hashed by structure.
 #include "ir/graph.hpp"
 
 #include <gtest/gtest.h>

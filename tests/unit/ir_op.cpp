@@ -1,3 +1,4 @@
+// Signatures, the table of rows, and what follows from a row.
 #include "ir/op.hpp"
 
 #include <gtest/gtest.h>

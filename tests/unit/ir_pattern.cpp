@@ -1,3 +1,4 @@
+// Patterns that match, and rewrites to a fixed point.
 #include "ir/pattern.hpp"
 
 #include <gtest/gtest.h>

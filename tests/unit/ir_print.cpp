@@ -1,3 +1,4 @@
+// Graphs as text, and back.
 #include "ir/print.hpp"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Samples of rows: their text, their types and their values.
 #include "ir/sample.hpp"
 
 #include <gtest/gtest.h>

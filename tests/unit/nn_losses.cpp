@@ -1,3 +1,4 @@
+// Losses have Keras's numbers, names and mistakes.
 #include <tandem/nn/losses.hpp>
 
 #include <tandem/ops.hpp>

@@ -1,3 +1,4 @@
+// Metrics have Keras's numbers, names and mistakes.
 #include <tandem/nn/metrics.hpp>
 
 #include <tandem/function.hpp>

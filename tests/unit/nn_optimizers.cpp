@@ -1,3 +1,4 @@
+// Optimizers and schedules have Keras's numbers.
 #include <tandem/nn/optimizers.hpp>
 
 #include <cmath>

@@ -37,12 +37,6 @@ size_t kernels(const Graph& g) {
     n += x.op->name == "fused" || x.op->has(ir::kProduct) || (x.op->body && !x.op->has(ir::kView)) || x.op->evaluate;
   return n;
 }
-std::string form(const Graph& g) {
-  std::string forms;
-  for (const ir::Node& n : g.nodes)
-    if (n.op->name == "fused") forms += cat(forms.empty() ? "" : " ", n.attrs.get<std::string>("form"));
-  return forms;
-}
 
 TEST(Fuse, AChainIsOneKernel) {
   Made m;
@@ -170,17 +164,6 @@ TEST(Fuse, CheapResultsAreComputedAgainInsteadOfKept) {
   const Value variance = m.b.op("mean", {m.b.op("square", {centred})}, {{"axis", ir::Ints{0}}});
   const Graph g = m.fused({m.b.op("divide", {centred, m.b.op("sqrt", {variance})})});
   EXPECT_EQ(kernels(g), 2u);
-}
-
-TEST(Shapes, AReshapeDoesNotCutTheEndOff) {
-  Made m;
-  const Value x = m.input({9, 16}), w = m.input({16, 12}), bias = m.input({3, 4});
-  const Value heads = m.b.op("reshape", {m.b.op("matmul", {x, w})}, {{"shape", Dims{9, 3, 4}}});
-  const Graph before = m.b.finish({m.b.op("add", {heads, bias})});
-  const Graph after = fuse(table(), shapes(table(), before));
-  ir::verify(table(), after, ir::Stage::Expanded);
-  EXPECT_EQ(form(after), "end");
-  expect_same_bytes(before, shapes(table(), before), "shapes");
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // What tests of passes share: graphs from text, special values, and running a graph as it is, whatever the pipeline would make of it.
 #pragma once
 #include <bit>
+#include <functional>
 #include <random>
 
 #include "../rows/support.hpp"
@@ -23,6 +24,28 @@ inline size_t count_of(const Graph& g, std::string_view op) {
   size_t count = 0;
   for (const ir::Node& n : g.nodes) count += n.op->name == op;
   return count;
+}
+
+// The forms of the fused nodes, in order.
+inline std::string form(const Graph& g) {
+  std::string forms;
+  for (const ir::Node& n : g.nodes)
+    if (n.op->name == "fused") forms += cat(forms.empty() ? "" : " ", n.attrs.get<std::string>("form"));
+  return forms;
+}
+
+// A graph of expressions over inputs of the given types.
+inline Graph built(const std::vector<ir::TensorType>& types,
+                   const std::function<std::vector<ir::Expr>(ir::Builder&, std::vector<ir::Expr>)>& f) {
+  ir::Builder b(table());
+  std::vector<ir::Expr> in;
+  for (const ir::TensorType& t : types) in.emplace_back(b, b.input(t));
+  const std::vector<ir::Value> out = ir::values(f(b, in));
+  return b.finish(out);
+}
+inline ir::GraphRef part(const std::vector<ir::TensorType>& types,
+                         const std::function<std::vector<ir::Expr>(ir::Builder&, std::vector<ir::Expr>)>& f) {
+  return std::make_shared<const Graph>(built(types, f));
 }
 
 // NaNs with and without a sign and a payload, infinities, zeros, subnormals, the largest and the smallest, and usual numbers.

@@ -1,3 +1,4 @@
+// EinsumDense: a layer whose product is an equation.
 #include <map>
 
 #include <tandem/nn/layers/core.hpp>

@@ -1,10 +1,10 @@
-// The whole pipeline: the same bits with and without it, for random graphs and for every row and its gradient; and time that grows
-// with the graph, not faster.
+// The pipeline: its steps together, the same bits with and without it, for random graphs and for every row and its gradient; and time that
+// grows with the graph, not faster.
 #include <algorithm>
 #include <ctime>
 #include <optional>
 
-#include "passes_support.hpp"
+#include "passes_loop_graphs.hpp"
 #include "transform/grad.hpp"
 
 namespace tandem::passes {
@@ -64,6 +64,23 @@ class RandomGraph {
   ir::Builder b_;
   std::vector<ir::Value> values_;
 };
+
+TEST(Pipeline, AllStepsTogetherOnTheGradientOfALoop) {
+  const std::vector<int> wrt{1};
+  const Graph before = expand(table(), transform::grad_graph(table(), recurrence(), wrt));
+  const Graph after = run_pipeline(table(), before);
+  EXPECT_EQ(count_of(after, "scan"), 2u);
+  EXPECT_LT(after.nodes.size(), before.nodes.size());
+  expect_same_bytes(before, after, "pipeline");
+}
+
+TEST(Pipeline, StepsCanBeSwitchedOff) {
+  const Graph g = graph("graph (%0: float32[4]) {\n  %1 = negative(%0) : float32[4]\n  %2 = negative(%1) : float32[4]\n  return %2\n}\n");
+  EXPECT_EQ(run_pipeline(table(), g).nodes.size(), 1u);
+  setenv("TANDEM_DISABLE_PASS", "cse,simplify,fuse", 1);
+  EXPECT_EQ(run_pipeline(table(), g).nodes.size(), 3u);
+  unsetenv("TANDEM_DISABLE_PASS");
+}
 
 TEST(Pipeline, RandomGraphsKeepTheirBits) {
   size_t before_count = 0, after_count = 0;
