@@ -68,6 +68,7 @@ bool Remaker::want(int32_t value, int32_t position) {
   if (std::find(made_.begin(), made_.end(), value) != made_.end() || draft_.is_live_before(value, position)) return true;
   const int32_t last = draft_.last_touch(value, position);
   if (last < 0) return false;
+  ++steps_;
   const size_t mark = insertions_.size(), made = made_.size();
   const double before = price_, longer = vary(longer_life(value, last + 1, position, most_ - before));
   // The search looks no further when a longer life is cheaper anyhow; rules, which do not vary, do.
