@@ -2,12 +2,14 @@
 
 The folder holds NAME.nodes.csv and NAME.edges.csv, instances.csv with the columns net, batch and fixed_kb, and solver_results.csv with what an
 integer-programming solver reached in a day (net, batch, budget_gib, method, objective, status). Every schedule is run again here, by the rules
-of `tandem plan --help` alone, before its cost is believed. With --link the nodes' outputs may wait on the host too, and the table has both.
+of `tandem plan --help` alone, before its cost is believed; what only runs nodes again also by the replay of the yardstick, where that is. With --link the
+nodes' outputs may wait on the host too, and the table has both.
 
     nice python3 tools/schedule_table.py ../shared/yardsticks/monet-schedules --seeds 1,2,3 --effort 2000000000
 """
 import argparse
 import csv
+import math
 import pathlib
 import re
 import resource
@@ -17,6 +19,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 BUDGETS = range(5, 11)
+UNITS_PER_SECOND = 1e5  # of cost_int, where copies take time
 
 
 def rows(path):
@@ -24,32 +27,84 @@ def rows(path):
         return list(csv.DictReader(file))
 
 
-def replayed(nodes, edges, fixed, budget, schedule):
-    """The cost of a schedule of `compute` and `free` lines, or an error that says which line breaks a rule."""
+class Device:
+    """Memory of one kind: what the lines count, and what they have freed while a copy or a node still uses it."""
+
+    def __init__(self, limit):
+        self.limit, self.live, self.freed = limit, 0, []
+
+    def take(self, size):
+        self.live += size
+
+    def give(self, size, until):
+        self.live -= size
+        self.freed.append((until, size))
+
+    def start(self, earliest):
+        """When what is live fits beside what is still in use."""
+        for time in sorted({earliest, *(until for until, _ in self.freed if until > earliest)}):
+            if self.live + sum(size for until, size in self.freed if until > time) <= self.limit:
+                return time
+        return None
+
+
+def replayed(nodes, edges, fixed, budget, schedule, time_per_gib=0):
+    """When the last line of a schedule ends, or an error that says which line breaks a rule. Nodes run one after the other, copies out and copies
+    back beside them, each kind one after the other; a line starts when its own kind is done, what it reads is there and its memory is free."""
     size = {n["id"]: (int(n["cost_int"]), int(n["mem_kb"])) for n in nodes}
     inputs = {i: [] for i in size}
     for e in edges:
         inputs[e["v"]].append(e["u"])
-    live, done, memory, cost = set(), set(), fixed, 0
+    memory = Device(budget - fixed)
+    ready, busy = {}, {}  # of what is on the device: when it is there, and when nobody uses it any more
+    copies, done = {}, set()  # of what is on the host: when
+    free_from = {"compute": 0, "offload": 0, "fetch": 0}
     for number, line in enumerate(schedule.read_text().splitlines(), 1):
         what, node = line.split(",")
-        if what == "compute":
-            if node in live or not live.issuperset(inputs[node]):
-                sys.exit(f"{schedule}:{number}: {node} is live already, or misses an input")
-            live.add(node)
-            done.add(node)
-            memory += size[node][1]
-            cost += size[node][0]
-        elif what == "free" and node in live:
-            live.remove(node)
-            memory -= size[node][1]
+        kb = size[node][1]
+        copying = -(-kb * 1024 * time_per_gib // (1 << 30))
+        wrong = {
+            "compute": node in ready or any(i not in ready for i in inputs[node]),
+            "fetch": node in ready or node not in copies,
+            "offload": node not in ready or node in copies or not time_per_gib,
+            "free": node not in ready,
+            "free_host": node not in copies,
+        }.get(what, True)
+        if wrong:
+            sys.exit(f"{schedule}:{number}: {line} is not possible here")
+        if what == "free":
+            memory.give(kb, busy.pop(node))
+            del ready[node]
+        elif what == "free_host":
+            del copies[node]
+        elif what == "offload":
+            free_from[what] = copies[node] = max(free_from[what], ready[node]) + copying
+            busy[node] = max(busy[node], copies[node])
         else:
-            sys.exit(f"{schedule}:{number}: {line}?")
-        if memory > budget:
-            sys.exit(f"{schedule}:{number}: {memory} KB of {budget}")
+            memory.take(kb)
+            earliest = max(free_from[what], copies[node]) if what == "fetch" else max([free_from[what], *(ready[i] for i in inputs[node])])
+            start = memory.start(earliest) if kb else earliest
+            if memory.live > memory.limit or start is None:
+                sys.exit(f"{schedule}:{number}: {fixed + memory.live} KB of {budget}")
+            end = start + (size[node][0] if what == "compute" else copying)
+            free_from[what] = ready[node] = busy[node] = end
+            memory.freed = [f for f in memory.freed if f[0] > free_from["compute"] or f[0] > free_from["fetch"]]
+            if what == "compute":
+                done.add(node)
+                for i in inputs[node]:
+                    busy[i] = max(busy[i], end)
     if done != set(size):
         sys.exit(f"{schedule}: {len(size) - len(done)} nodes never run")
-    return cost
+    return max(free_from.values())
+
+
+def checked_by_the_yardstick(files, fixed, budget, schedule, overhead):
+    script = next((p for p in ROOT.parents if (p / "shared").is_dir()), ROOT.parent) / "shared" / "tools" / "replay.py"
+    if not script.exists():
+        return
+    run = subprocess.run([sys.executable, script, *files, str(fixed), str(budget), schedule], capture_output=True, text=True)
+    if run.returncode or abs(float(run.stdout) - overhead) > 0.0011:
+        sys.exit(f"{script}: {run.stdout}{run.stderr} instead of {overhead}")
 
 
 def plan(tandem, folder, name, fixed, budget, more, schedule):
@@ -62,8 +117,13 @@ def plan(tandem, folder, name, fixed, budget, more, schedule):
     if run.returncode:
         return {"error": run.stderr.strip()}
     cost, overhead, bound = re.search(r"cost (\d+), overhead ([0-9.]+) %, bound \d+ \(([0-9.]+) %\)", run.stdout).groups()
-    if "--link-gb-per-s" not in more and replayed(*map(rows, files), fixed, budget, schedule) != int(cost):
-        sys.exit(f"{name} within {budget} KB: the schedule costs something else than {cost}")
+    gigabytes = float(more[more.index("--link-gb-per-s") + 1]) if "--link-gb-per-s" in more else 0
+    time_per_gib = math.ceil((1 << 30) / (gigabytes * 1e9) * UNITS_PER_SECOND) if gigabytes else 0
+    ends = replayed(*map(rows, files), fixed, budget, schedule, time_per_gib)
+    if ends != int(cost):
+        sys.exit(f"{name} within {budget} KB: the schedule ends at {ends} instead of {cost}")
+    if not gigabytes:
+        checked_by_the_yardstick(files, fixed, budget, schedule, float(overhead))
     return {"overhead": float(overhead), "bound": float(bound), "seconds": seconds}
 
 

@@ -44,7 +44,9 @@ constexpr Variable kVariables[] = {
     {"TANDEM_LOG", "", "Topics to print to stderr, with commas between: `dispatch`, `plan`, `pass`, `cache`, `compile`, `step`."},
     {"TANDEM_PROFILE", "",
      "A file for a profile of the whole process: `FILE.html` is a page, `FILE.json` a trace for ui.perfetto.dev, another name gives both."},
-    {"TANDEM_DUMP", "", "A folder that receives the graph after every pass; empty writes none."},
+    {"TANDEM_DUMP", "",
+     "A folder that receives the graph after every pass, and a step that goes over a limit as files for `tandem plan --dag`; empty writes "
+     "none."},
     {"TANDEM_DISABLE_PASS", "", "Passes to leave out, by name, with commas between; `keep` expands what a device would run whole."},
     {"TANDEM_MICRO_BATCHES", "0",
      "Into how many parts `fit` cuts each batch, with one update for all; sums are rounded otherwise. `0` only when a step fits in no "

@@ -9,6 +9,7 @@
 #include "plan/budget.hpp"
 #include "plan/defer.hpp"
 #include "plan/prefetch.hpp"
+#include "plan/schedule_dump.hpp"
 #include "plan/tightest.hpp"
 
 namespace tandem::plan {
@@ -125,6 +126,7 @@ class LimitedPlanner {
     report_.fixed_bytes = unlimited - arena_bytes(plan, device, false);
     report_.least_bytes = unlimited;
     scratch_ = scratch();
+    dump_problem(problem_of(units_, scratch_, facts_, device, 0));
     room_ = report_.limit_bytes > report_.fixed_bytes ? report_.limit_bytes - report_.fixed_bytes : 0;
     size_t target = room_ / codegen::kAlignment * codegen::kAlignment;
     std::optional<Found> best = find(target, options_.effort, kRounds);

@@ -166,7 +166,7 @@ Draft::Gap Draft::gap(int32_t value, int32_t position) const {
     if (to <= position) continue;
     Gap gap{from, to};
     bool is_used_here = false;
-    steps_ += static_cast<int64_t>(readers_[value].size()) / 4;
+    steps_ += 1 + static_cast<int64_t>(readers_[value].size()) / 4;
     each_reader(value, [&](int32_t, int32_t p) {
       if (p < position && p > gap.from) gap.from = p;
       if (p > position && p < gap.to) gap.to = p;
@@ -246,7 +246,7 @@ void Draft::put(int32_t position, int32_t item) {
   runs.insert(runs.begin() + static_cast<ptrdiff_t>(k), run);
   for (int32_t v : model_.outputs[item]) update(v, false);
   for (int32_t v : model_.inputs[item]) update(v, false);
-  steps_ += 4 + (length() - position) / 32;
+  steps_ += 10 + (length() - position) / 16;
 }
 
 void Draft::take(int32_t position) {
@@ -263,7 +263,7 @@ void Draft::take(int32_t position) {
   position_[static_cast<size_t>(run)] = -1;
   free_runs_.push_back(run);
   for (size_t t = at; t < runs_.size(); ++t) position_[static_cast<size_t>(runs_[t])] = static_cast<int32_t>(t);
-  steps_ += 4 + (length() - position) / 32;
+  steps_ += 10 + (length() - position) / 16;
 }
 
 int32_t Draft::maker_before(int32_t value, int32_t position) const {

@@ -20,19 +20,29 @@ int64_t Remaker::relief(int32_t value, Draft::Gap gap) const {
   return sum;
 }
 
-double Remaker::longer_life(int32_t value, int32_t from, int32_t to) const {
+// From the end, as far as the price is below `most`.
+double Remaker::longer_life(int32_t value, int32_t from, int32_t to, double most) const {
+  constexpr int32_t kAtOnce = 32;
   const int64_t bytes = draft_.bytes(value), free = model_.limit - bytes;
-  int64_t added = 0;
-  for (int32_t t = from; t < to; ++t) added += std::min(std::max<int64_t>(draft_.memory(t) - free, 0), bytes);
-  steps_ += (to - from) / 16;
-  return static_cast<double>(added) * excess_price;
+  double price = 0;
+  int32_t end = to;
+  while (end > from && price <= most) {
+    const int32_t begin = std::max(from, end - kAtOnce);
+    int64_t added = 0;
+    for (int32_t t = begin; t < end; ++t) added += std::min(std::max<int64_t>(draft_.memory(t) - free, 0), bytes);
+    price += static_cast<double>(added) * excess_price;
+    end = begin;
+  }
+  steps_ += (to - end) / 16;
+  return price;
 }
 
-bool Remaker::plan(int32_t value, int32_t position) {
+bool Remaker::plan(int32_t value, int32_t position, double most) {
   insertions_.clear();
   made_.clear();
   price_ = 0;
   calls_ = 0;
+  most_ = most;
   return remake(value, position);
 }
 
@@ -45,19 +55,30 @@ void Remaker::apply() {
   draft_.settle();
 }
 
+double Remaker::least_price(int32_t value) const {
+  const auto maker = static_cast<size_t>(model_.maker[static_cast<size_t>(value)]);
+  double price =
+      model_.once[maker] ? kAnyPrice : static_cast<double>(model_.cost[maker]) * (model_.lane[maker] == Lane::Device ? 1 : overlapped);
+  if (const int32_t fetch = model_.fetch[static_cast<size_t>(value)]; fetch >= 0 && may_fetch)
+    price = std::min(price, static_cast<double>(model_.cost[static_cast<size_t>(fetch)]) * overlapped);
+  return price;
+}
+
 bool Remaker::want(int32_t value, int32_t position) {
   if (std::find(made_.begin(), made_.end(), value) != made_.end() || draft_.is_live_before(value, position)) return true;
   const int32_t last = draft_.last_touch(value, position);
   if (last < 0) return false;
+  ++steps_;
   const size_t mark = insertions_.size(), made = made_.size();
-  const double before = price_, longer = vary(longer_life(value, last + 1, position));
-  if (longer > 0) {
+  const double before = price_, longer = vary(longer_life(value, last + 1, position, most_ - before));
+  // The search looks no further when a longer life is cheaper anyhow; rules, which do not vary, do.
+  if (longer > (noise > 0 ? least_price(value) : 0)) {
     if (remake(value, position) && price_ - before < longer) return true;
     insertions_.resize(mark);
     made_.resize(made);
   }
   price_ = before + longer;
-  return true;
+  return price_ <= most_;
 }
 
 bool Remaker::remake(int32_t value, int32_t position) {
@@ -71,12 +92,13 @@ bool Remaker::remake(int32_t value, int32_t position) {
   const size_t mark = insertions_.size(), made = made_.size();
   const double before = price_;
   if (can_compute) {
+    const double most = fetch < 0 ? most_ : std::min(most_, before + fetching);
     price_ += vary(static_cast<double>(model_.cost[static_cast<size_t>(maker)]) * of_lane);
     for (int32_t v : model_.inputs[maker]) {
-      can_compute = (fetch < 0 || price_ - before < fetching) && want(v, position);
+      can_compute = price_ <= most && want(v, position);
       if (!can_compute) break;
     }
-    if (can_compute && (fetch < 0 || price_ - before < fetching)) {
+    if (can_compute && price_ <= most) {
       insertions_.push_back({draft_.run_at(position), maker});
       for (int32_t v : model_.outputs[maker]) made_.push_back(v);
       return true;
@@ -85,7 +107,7 @@ bool Remaker::remake(int32_t value, int32_t position) {
     made_.resize(made);
     price_ = before;
   }
-  if (fetch < 0) return false;
+  if (fetch < 0 || price_ + fetching > most_) return false;
   // As early as it takes to hide the copy, and as memory allows.
   int32_t at = position;
   const int64_t room = model_.limit - draft_.bytes(value);

@@ -7,9 +7,9 @@
 namespace tandem::plan::scheduling {
 namespace {
 
-constexpr int kCycles = 6;
+constexpr int kCycles = 10;
 // Temperatures, as shares of the time of every unit once.
-constexpr double kHot = 1e-3, kCold = 1e-5;
+constexpr double kHot = 1e-3, kCold = 3e-5;
 // So many changes after each of which the price of memory is steered.
 constexpr int kSteering = 200;
 constexpr int kSampled = 12;       // values that are looked at for an eviction
@@ -66,9 +66,9 @@ bool Search::evict() {
     const Draft::Gap gap = draft_.gap(v, t);
     if (!gap) continue;
     ++found;
-    if (!remaker_.plan(v, gap.to)) continue;
-    const double relief = wanted == 1 ? 1 : static_cast<double>(remaker_.relief(v, gap));
-    const double merit = relief * (0.5 + random_.unit()) / (remaker_.price() + 1);
+    const double relief = (wanted == 1 ? 1 : static_cast<double>(remaker_.relief(v, gap))) * (0.5 + random_.unit());
+    if (!remaker_.plan(v, gap.to, best_merit > 0 ? relief / best_merit : Remaker::kAnyPrice)) continue;
+    const double merit = relief / (remaker_.price() + 1);
     if (merit <= best_merit) continue;
     best_merit = merit;
     best = v;

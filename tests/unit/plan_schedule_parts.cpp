@@ -5,6 +5,7 @@
 
 #include "plan/schedule_cut.hpp"
 #include "plan/schedule_draft.hpp"
+#include "plan/schedule_dump.hpp"
 #include "plan/schedule_moves.hpp"
 #include "plan/schedule_sequence.hpp"
 #include "plan/schedule_starts.hpp"
@@ -140,6 +141,44 @@ TEST(ScheduleMoments, BoundsAndKeepsWhatOneMomentSays) {
   fill(model, draft);
   EXPECT_EQ(draft.excess(), 0);
   EXPECT_EQ(draft.cost(), 56);
+}
+
+TEST(ScheduleDump, WritesUnitsAsNodesAndWhoReadsWhomAsEdges) {
+  ScheduleProblem p;
+  p.values = {{.bytes = 2048}, {.bytes = 1}, {.bytes = 4096}, {.bytes = 1024, .on_host = true}, {.bytes = 512}};
+  p.units.resize(3);
+  p.units[0] = {.cost = 7, .inputs = {4}, .outputs = {0, 1}};  // value 4 is there from the start
+  p.units[1] = {.cost = 8, .scratch = 1025, .inputs = {0, 1}, .outputs = {3}};
+  p.units[2] = {.cost = 9, .inputs = {1, 3}, .outputs = {2}};
+  const DagText text = dag_of(p);
+  EXPECT_EQ(text.nodes, "id,cost_int,mem_kb,scratch_kb\n0,7,3,0\n1,8,0,2\n2,9,4,0\n");
+  EXPECT_EQ(text.edges, "u,v\n0,1\n0,2\n1,2\n");
+}
+
+// As the search does it, in which a plan may not cost more than the best one so far.
+TEST(ScheduleMoves, KeepsPlansBelowTheMostThatTheyMayCost) {
+  ScheduleProblem problem = test::training_net(30, 5);
+  problem.limit = schedule(problem).peak / 2;
+  const Model model(problem);
+  Draft draft(model);
+  draft.assign(units_of(model));
+  Random random(1);
+  Remaker remaker(model, draft, random);
+  remaker.excess_price = 1e-3;
+  int cheaper = 0, refused = 0;
+  for (int32_t v = 0; v < model.value_count(); ++v)
+    for (int32_t t = 0; t < draft.length(); t += 7) {
+      const Draft::Gap gap = draft.gap(v, t);
+      if (!gap || !remaker.plan(v, gap.to)) continue;
+      const double price = remaker.price();
+      if (remaker.plan(v, gap.to, price * 1.01 + 1)) {
+        ++cheaper;
+        EXPECT_LE(remaker.price(), price * 1.01 + 1);
+      }
+      if (!remaker.plan(v, gap.to, price / 4)) ++refused;
+    }
+  EXPECT_GT(cheaper, 20);
+  EXPECT_GT(refused, 20);
 }
 
 }  // namespace
