@@ -162,7 +162,7 @@ class Replay {
         merge(known, after[static_cast<size_t>(w)]);
       }
       for (size_t j = 0; j < i; ++j)
-        if (known[queue_of(plan_.steps[j])] < static_cast<int32_t>(j) && meet(plan_.steps[j], s))
+        if (known[queue_of(plan_.steps[j])] < static_cast<int32_t>(j) && conflicts(plan_.steps[j], s))
           fail(i, "I17: touches what step ", j, " (", plan_.steps[j].label, ") does on another stream, and does not wait for it");
       known[queue] = static_cast<int32_t>(i);
       now[queue] = known;
@@ -175,7 +175,7 @@ class Replay {
         internal_error("I17: nobody waits for step ", number, " (", s.label, "), which writes a result in the host's memory");
     }
   }
-  static bool meet(const Step& a, const Step& b) {
+  static bool conflicts(const Step& a, const Step& b) {
     for (const Effect& x : a.effects)
       for (const Effect& y : b.effects)
         if ((x.kind != Effect::Kind::Read || y.kind != Effect::Kind::Read) && x.slot.overlaps(y.slot)) return true;
