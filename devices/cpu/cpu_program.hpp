@@ -7,7 +7,7 @@
 #include "base/thread_pool.hpp"
 #include "code_cache.hpp"
 #include "device/device.hpp"
-#include "schedule.hpp"
+#include "target.hpp"
 
 namespace tandem::cpu {
 

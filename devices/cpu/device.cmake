@@ -22,7 +22,7 @@ set_target_properties(tandem_llvm PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_
 
 # Part of every key of the disk cache: code from an older emitter is never taken for this one's. It covers all that the plug-in is
 # made of and that reads a kernel: the emitter, the schedule, canonical loops and how they are taken apart, scalars, element types.
-file(GLOB key_sources CONFIGURE_DEPENDS ${folder}/llvm_emit* ${folder}/schedule.* ${PROJECT_SOURCE_DIR}/src/codegen/*
+file(GLOB key_sources CONFIGURE_DEPENDS ${folder}/llvm_emit* ${folder}/schedule.* ${folder}/target.hpp ${PROJECT_SOURCE_DIR}/src/codegen/*
      ${PROJECT_SOURCE_DIR}/src/ir/scalar.* ${PROJECT_SOURCE_DIR}/src/ir/loops.* ${PROJECT_SOURCE_DIR}/src/base/dtype.*)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${key_sources})
 set(emitter_key "${LLVM_PACKAGE_VERSION}")

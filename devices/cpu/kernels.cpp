@@ -1,4 +1,4 @@
-// The policy of the CPU device, best first. Adding a kernel is a file under kernels/ and a line here.
+// The policy of the CPU device, best first. Adding a kernel is a file under kernels/, its declaration in cpu_program.hpp and a line here.
 #include "cpu_program.hpp"
 
 namespace tandem::cpu {

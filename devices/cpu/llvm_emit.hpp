@@ -5,6 +5,7 @@
 
 #include "codegen/kernel.hpp"
 #include "schedule.hpp"
+#include "target.hpp"
 
 namespace tandem::cpu {
 

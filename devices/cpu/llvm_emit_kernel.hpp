@@ -4,6 +4,7 @@
 
 #include "codegen/kernel.hpp"
 #include "schedule.hpp"
+#include "target.hpp"
 
 namespace tandem::cpu {
 

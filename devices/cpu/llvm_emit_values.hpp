@@ -7,6 +7,7 @@
 
 #include "ir/scalar.hpp"
 #include "schedule.hpp"
+#include "target.hpp"
 
 namespace tandem::cpu {
 

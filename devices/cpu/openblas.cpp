@@ -36,7 +36,7 @@ class Setting {
 Library open_library() {
   // It would start threads that never work, and takes processors that it does not know for ones of 2004: a fifth of the speed.
   const Setting threads("OPENBLAS_NUM_THREADS", "1");
-  const Setting core("OPENBLAS_CORETYPE", host_target(env::get("TANDEM_CPU_ISA")).wide ? "SkylakeX" : "Haswell");
+  const Setting core("OPENBLAS_CORETYPE", host_levels().avx512 && env::get("TANDEM_CPU_ISA") != "avx2" ? "SkylakeX" : "Haswell");
   Library l;
   l.handle = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
   if (!l.handle) {

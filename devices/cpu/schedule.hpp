@@ -1,7 +1,5 @@
 // How a canonical kernel's loops are walked on a CPU: which axis is spread over vector lanes and what a launch may be cut into.
 #pragma once
-#include <string>
-
 #include "codegen/kernel.hpp"
 
 namespace tandem::cpu {
@@ -43,19 +41,5 @@ Schedule schedule(const codegen::LoopKernel& kernel, int lanes);
 // The machine code's contract: rows [row0,row1) x columns [column0,column1); pointers are inputs, then outputs.
 using KernelFunction = void (*)(void* const* pointers, const int64_t* params, int64_t row0, int64_t row1, int64_t column0, int64_t column1);
 inline constexpr const char* kKernelSymbol = "tandem_kernel";
-
-// Of one core. What they change is speed alone.
-struct Caches {
-  int64_t l2_bytes = 512 << 10;  // where the system does not say
-};
-
-// What code is generated for.
-struct Target {
-  std::string cpu;     // LLVM's name for a level of instructions, "x86-64-v3"
-  int lanes = 8;       // elements a vector loop takes at a time: 16 with 512-bit registers, else 8
-  bool wide = false;   // 512-bit registers
-  bool pairs = false;  // instructions that multiply pairs of bfloat16; generated code does not use them
-  Caches caches;       // for kernels that are cut into blocks; generated code does not ask
-};
 
 }  // namespace tandem::cpu

@@ -98,7 +98,7 @@ void add_devices(nb::module_& m) {
           GilReleased release;
           device = frontend::device_number(name);
         }
-        return device < 0 ? std::string() : frontend::active_engine().devices().at(device).info().name;
+        return device < 0 ? std::string() : engine::default_engine().devices().at(device).info().name;
       },
       "The engine's name of a device that may be called as in TensorFlow.");
   m.def("tensor_device", [](const Tensor& t) { return t.device(); }, "The engine's name of the device that it belongs to.");

@@ -238,7 +238,7 @@ void add_functions(nb::module_& m) {
   m.def(
       "memory_account",
       [](bool reset) {
-        device::Device& d = frontend::active_engine().device();
+        device::Device& d = engine::default_engine().device();
         nb::dict all;
         const auto add = [&](const char* name, device::Account& a) {
           nb::dict numbers;

@@ -9,10 +9,11 @@ namespace {
 
 using ir::Scalar;
 
+// Part of what a reduction computes (I10): no machine may change them. No measurement of them is kept.
 constexpr int64_t kSplitBelowOutputs = 256;  // with more outputs there is enough to do in parallel without splitting
 constexpr int64_t kSplitFromElements = 1 << 15;
 constexpr int64_t kBlockElements = 1 << 13;
-constexpr int64_t kMaxBlocks = 256;
+constexpr int64_t kMaxBlocks = 256;  // partial results, which one thread adds
 
 // How many blocks reduce axis 0 is cut into; 1 when it is not worth it.
 int64_t block_count(const ir::Loops& loops, const Bindings& bindings) {

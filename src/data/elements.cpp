@@ -84,7 +84,7 @@ Tensor make_tensor(DType dtype, const Shape& shape, const void* bytes) {
 Tensor on_host(const Tensor& t) {
   const engine::TensorRef* ref = frontend::concrete_ref(t);
   if (!ref || ref->buffer->home().info().host_memory) return t;
-  const engine::Engine& engine = frontend::active_engine();
+  const engine::Engine& engine = engine::default_engine();
   return frontend::concrete(engine.at(*ref, engine.devices().host));
 }
 

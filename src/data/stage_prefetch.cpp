@@ -14,7 +14,7 @@ enum class Where : uint8_t { Host, Device };
 
 // Dense memory that the device itself gave: mapped files are read here, and not when the step first looks at them.
 void move_to_device(Element& element, int32_t device) {
-  const engine::Engine& engine = frontend::active_engine();
+  const engine::Engine& engine = engine::default_engine();
   for (Tensor& t : element) {
     if (is_string(t)) continue;  // on the host wherever they are
     const engine::TensorRef& r = frontend::numbers_of(t, "prefetch_to_device");
@@ -33,7 +33,7 @@ class PrefetchNode final : public Node {
       : Node(where == Where::Host ? "prefetch" : "prefetch_to_device", {std::move(input)}),
         elements(elements),
         where(where),
-        device(frontend::active_engine().devices().for_new(frontend::thread_state.device)) {}
+        device(engine::default_engine().devices().for_new(frontend::thread_state.device)) {}
   std::string arguments() const override { return elements == kAutotune ? "autotune" : std::to_string(elements); }
   std::unique_ptr<Walk> walk(const Scope& scope) const override;
 

@@ -148,7 +148,7 @@ struct Few {
  private:
   // Where numbers go: to the tensors beside them, when those are on a card.
   int32_t beside() const {
-    const engine::Devices& all = active_engine().devices();
+    const engine::Devices& all = engine::default_engine().devices();
     if (thread_state.device >= 0 || all.count() == 1) return thread_state.device;
     for (size_t i = 0; i < count; ++i)
       if (refs[i] && !refs[i]->buffer->home().info().host_memory) return all.find(refs[i]->buffer->home());
@@ -161,7 +161,7 @@ Tensor run_few(const ir::OpDef& op, const ir::Attrs& attrs, const Few& few) {
   std::vector<engine::TensorRef> own;
   auto* kept = thread_kept<std::vector<engine::TensorRef>, Few>();
   std::vector<engine::TensorRef>& out = kept ? *kept : own;
-  active_engine().eager(op, attrs, {few.refs, few.count}, out, thread_state.device);
+  engine::default_engine().eager(op, attrs, {few.refs, few.count}, out, thread_state.device);
   Tensor first = concrete(std::move(out.front()));
   out.clear();
   return first;
@@ -172,7 +172,7 @@ std::vector<Tensor> run_eager(const ir::OpDef& op, std::span<const Tensor> opera
   in.reserve(operands.size());
   for (const Tensor& t : operands) in.push_back(&numbers_of(t, op.name));
   std::vector<engine::TensorRef> out;
-  active_engine().eager(op, attrs, in, out, thread_state.device);
+  engine::default_engine().eager(op, attrs, in, out, thread_state.device);
   std::vector<Tensor> results;
   results.reserve(out.size());
   for (engine::TensorRef& r : out) results.push_back(concrete(std::move(r)));

@@ -66,10 +66,10 @@ int32_t named(const engine::Devices& all, std::string_view name) {
 
 int32_t device_number(std::string_view name) {
   if (name.empty()) return engine::kAny;
-  if (const int32_t found = named(active_engine().devices(), name); found >= 0) return found;
+  if (const int32_t found = named(engine::default_engine().devices(), name); found >= 0) return found;
   const std::optional<KindAndNumber> wanted = parsed(name);
-  const bool is_soft = active_engine().is_soft();
-  if (wanted && wanted->kind == "cpu" && wanted->number == 0) return active_engine().devices().host;
+  const bool is_soft = engine::default_engine().is_soft();
+  if (wanted && wanted->kind == "cpu" && wanted->number == 0) return engine::default_engine().devices().host;
   const engine::Devices& all = engine::engine_with_all_devices().devices();
   if (const int32_t found = named(all, name); found >= 0) return found;
   if (!wanted) unknown(name);
@@ -86,8 +86,6 @@ int32_t device_number(std::string_view name) {
 
 }  // namespace frontend
 
-using frontend::active_engine;
-
 namespace {
 
 DeviceDescription described(const device::DeviceInfo& info) {
@@ -98,13 +96,13 @@ DeviceDescription described(const device::DeviceInfo& info) {
           .is_host = info.host_memory};
 }
 
-std::string name_of(int32_t device) { return device < 0 ? std::string() : active_engine().devices().at(device).info().name; }
+std::string name_of(int32_t device) { return device < 0 ? std::string() : engine::default_engine().devices().at(device).info().name; }
 
 // UserError unless the name means a device.
 engine::Memory& memory_of(std::string_view name, bool pinned) {
   const int32_t device = frontend::device_number(name);
   if (device < 0) user_error("device: an empty name means none");
-  const engine::Devices& all = active_engine().devices();
+  const engine::Devices& all = engine::default_engine().devices();
   engine::Memory* const own = all.pinned[static_cast<size_t>(device)];
   return pinned && own ? *own : *all.memories[static_cast<size_t>(device)];
 }
@@ -150,12 +148,12 @@ std::vector<DeviceDescription> devices() {
 }
 
 DeviceDescription active_device() {
-  const engine::Devices& all = active_engine().devices();
+  const engine::Devices& all = engine::default_engine().devices();
   return described(all.at(all.for_new(engine::kAny)).info());
 }
 
-void set_default_device(std::string_view name) { active_engine().prefer(frontend::device_number(name)); }
-std::string default_device() { return name_of(active_engine().devices().preferred); }
+void set_default_device(std::string_view name) { engine::default_engine().prefer(frontend::device_number(name)); }
+std::string default_device() { return name_of(engine::default_engine().devices().preferred); }
 
 DeviceScope::DeviceScope(std::string_view name) : outer_(frontend::thread_state.device) {
   frontend::thread_state.device = frontend::device_number(name);
@@ -164,13 +162,13 @@ DeviceScope::~DeviceScope() { frontend::thread_state.device = outer_; }
 std::string current_device() { return name_of(frontend::thread_state.device); }
 
 void set_placement(Placement placement) {
-  if (placement == Placement::Cost) return active_engine().prefer(engine::kAny);
+  if (placement == Placement::Cost) return engine::default_engine().prefer(engine::kAny);
   const engine::Devices& all = engine::engine_with_all_devices().devices();
   const std::vector<int32_t> cards = all.accelerators();
-  active_engine().prefer(cards.empty() ? all.host : cards.front());
+  engine::default_engine().prefer(cards.empty() ? all.host : cards.front());
 }
-void set_soft_placement(bool on) { active_engine().set_soft(on); }
-bool soft_placement() { return active_engine().is_soft(); }
+void set_soft_placement(bool on) { engine::default_engine().set_soft(on); }
+bool soft_placement() { return engine::default_engine().is_soft(); }
 void set_placement_log(bool on) { engine::log_placement(on); }
 
 bool has_started() { return engine::has_default_engine(); }
@@ -211,9 +209,9 @@ MemoryInfo pinned_memory_info(std::string_view name) { return info_of(memory_of(
 void reset_peak(std::string_view name) { memory_of(name, false).device().memory().reset_peak(); }
 void set_memory_limit(std::string_view name, size_t bytes) {
   memory_of(name, false).device().memory().set_limit(bytes);
-  active_engine().trim();  // plans that were made for another limit
+  engine::default_engine().trim();  // plans that were made for another limit
 }
 
-void release_memory() { active_engine().trim(); }
+void release_memory() { engine::default_engine().trim(); }
 
 }  // namespace tandem

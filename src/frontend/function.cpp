@@ -44,11 +44,9 @@ class Signature {
       for (const Dim& d : t.dims) a.extents.push_back(code(d, symbols));
       arguments_.push_back(std::move(a));
     }
-    symbol_count_ = symbols.size();
   }
 
   const std::vector<ir::TensorType>& types() const { return types_; }
-  bool has_symbols() const { return symbol_count_ > 0; }
 
   bool matches(std::span<const Tensor* const> arguments) const {
     if (arguments.size() != arguments_.size()) return false;
@@ -101,7 +99,6 @@ class Signature {
 
   std::vector<ir::TensorType> types_;
   std::vector<Argument> arguments_;
-  size_t symbol_count_ = 0;
 };
 
 // One traced and compiled version. Inputs: arguments, then externals. Outputs: results, then the variables that are written, then the token
@@ -249,7 +246,7 @@ class FunctionImpl {
     const profile::Span compiling(profile::Kind::Compile, options_.name);
     auto t = std::make_shared<Trace>(Trace{std::move(signature)});
     auto [donations, is_state] = capture(*t);
-    t->executable = active_engine().compile(*t->graph, donations, options_.precision, std::move(is_state));
+    t->executable = engine::default_engine().compile(*t->graph, donations, options_.precision, std::move(is_state));
     ++count_;
     return t;
   }
@@ -289,7 +286,7 @@ class FunctionImpl {
     std::ranges::sort(t->locked, {}, [&](size_t i) { return t->externals[i].variable.impl()->id; });
     t->graph = std::make_shared<const ir::Graph>(tracer.finish(outputs));
     t->wish = thread_state.device;
-    t->engine = &active_engine();
+    t->engine = &engine::default_engine();
     // A variable that no device was asked for goes where the step wants it.
     std::vector<bool> is_state(tracer.parameter_count());
     for (const Tracer::External& e : t->externals)
@@ -388,7 +385,7 @@ class FunctionImpl {
 
   // State goes to where the graph wants it, once: its variables live there from now on. With the locks of those that are written.
   static void move_state(const Trace& t, Frame& f) {
-    const engine::Engine& engine = active_engine();
+    const engine::Engine& engine = engine::default_engine();
     const std::shared_ptr<const engine::Placed> placed = t.executable->placed(f.inputs);
     if (placed->homes.empty()) return;
     const size_t first = f.inputs.size() - t.externals.size();
@@ -480,7 +477,7 @@ std::vector<PlacementRow> explain(const FlatCallable& function) {
   const auto last = impl_of(function.impl_).last();
   if (!last)
     user_error(ErrorCode::FailedPrecondition, "explain: the function was not called yet\n  hint: its first call decides where it runs");
-  const engine::Devices& all = active_engine().devices();
+  const engine::Devices& all = engine::default_engine().devices();
   std::vector<PlacementRow> rows;
   for (const engine::Estimate::Row& r : last->executable->explain().rows)
     rows.push_back({r.label, all.at(r.device).info().name, std::string(engine::words(r.why)), r.seconds, r.moved_bytes,

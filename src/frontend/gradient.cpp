@@ -317,7 +317,7 @@ std::vector<Tensor> graph_gradients(const GradientRequest& r, std::span<const Ta
       bind(*plan);
     } else {
       GradientPlan fresh = make_plan(r, entries, key);
-      if (fresh.graph) fresh.executable = active_engine().compile(*fresh.graph);
+      if (fresh.graph) fresh.executable = engine::default_engine().compile(*fresh.graph);
       plan = std::make_shared<const GradientPlan>(std::move(fresh));
       bind(*plan);
       if (cache && !(plan->graph && ir::calls_host(*plan->graph))) cache->add(std::move(key), entries, plan);
@@ -484,7 +484,7 @@ std::vector<Tensor> traced_gradients(std::span<const Tensor> targets, std::span<
 std::vector<Tensor> run_graph(const ir::GraphRef& graph, std::span<const Tensor> inputs, Location where) {
   if (Tracer* tracer = thread_state.tracer)
     return TapeImpl::any_records() ? run_traced(*graph, inputs) : tracer->inlined(*graph, inputs, where);
-  std::vector<Tensor> results = run_compiled(*active_engine().compile(*graph), inputs);
+  std::vector<Tensor> results = run_compiled(*engine::default_engine().compile(*graph), inputs);
   if (TapeImpl::any_records()) TapeImpl::record_graph(graph, inputs, results, where);
   return results;
 }

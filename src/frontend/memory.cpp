@@ -109,19 +109,21 @@ std::pair<int64_t, int64_t> reach(const Shape& shape, const Strides& strides) {
 }  // namespace
 
 device::Device& host_device() {
-  const engine::Devices& all = active_engine().devices();
+  const engine::Devices& all = engine::default_engine().devices();
   return all.at(all.host);
 }
 
 engine::TensorRef allocate(DType dtype, const Shape& shape, int32_t device) {
-  return {active_engine().allocate(byte_size(shape, dtype), device), codegen::Operand::dense(dtype, shape), 0};
+  return {engine::default_engine().allocate(byte_size(shape, dtype), device), codegen::Operand::dense(dtype, shape), 0};
 }
 
 engine::TensorRef allocate(DType dtype, const Shape& shape) {
-  return allocate(dtype, shape, active_engine().devices().for_new(thread_state.device));
+  return allocate(dtype, shape, engine::default_engine().devices().for_new(thread_state.device));
 }
 
-engine::TensorRef allocate_on_host(DType dtype, const Shape& shape) { return allocate(dtype, shape, active_engine().devices().host); }
+engine::TensorRef allocate_on_host(DType dtype, const Shape& shape) {
+  return allocate(dtype, shape, engine::default_engine().devices().host);
+}
 
 engine::TensorRef upload(const void* data, DType dtype, const Shape& shape) {
   engine::TensorRef t = allocate(dtype, shape);
@@ -147,10 +149,12 @@ engine::TensorRef borrow(const void* data, DType dtype, const Shape& shape, cons
 
 bool is_borrowed(const engine::TensorRef& t) { return dynamic_cast<const BorrowedBuffer*>(t.buffer.get()) != nullptr; }
 
-bool is_the_engines(const engine::TensorRef& t) { return !is_borrowed(t) && active_engine().devices().find(t.buffer->home()) >= 0; }
+bool is_the_engines(const engine::TensorRef& t) {
+  return !is_borrowed(t) && engine::default_engine().devices().find(t.buffer->home()) >= 0;
+}
 
 engine::TensorRef dense_copy(const engine::TensorRef& t) {
-  engine::TensorRef copy = allocate(t.layout.dtype, t.layout.shape, active_engine().devices().number_of(*t.buffer));
+  engine::TensorRef copy = allocate(t.layout.dtype, t.layout.shape, engine::default_engine().devices().number_of(*t.buffer));
   fill(copy, [&](std::byte* to) { read(t, t.layout.dtype, to); });
   return copy;
 }

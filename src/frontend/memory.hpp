@@ -7,8 +7,6 @@
 
 namespace tandem::frontend {
 
-inline engine::Engine& active_engine() { return engine::default_engine(); }
-
 engine::TensorRef allocate(DType dtype, const Shape& shape);  // dense, not filled; on the device that this thread asks for
 engine::TensorRef allocate(DType dtype, const Shape& shape, int32_t device);
 engine::TensorRef allocate_on_host(DType dtype, const Shape& shape);
@@ -19,7 +17,7 @@ engine::TensorRef generate(DType dtype, const Shape& shape, const std::function<
 // While it lives, this thread works on the host's device, whatever scope it is in: as all pipelines do.
 class HostScope : public WishScope {
  public:
-  HostScope() : WishScope(active_engine().devices().host) {}
+  HostScope() : WishScope(engine::default_engine().devices().host) {}
 };
 // The user's memory as a tensor on the host's device; `release` runs once, when nothing uses it any more.
 engine::TensorRef borrow(const void* data, DType dtype, const Shape& shape, const Strides& strides, std::function<void()> release);

@@ -148,7 +148,7 @@ std::string Tensor::device() const {
   const int32_t wish = value && thread_state.tracer && thread_state.tracer->id() == value->tracer
                            ? thread_state.tracer->graph().node(value->value).device
                            : -1;
-  return wish < 0 ? "" : active_engine().devices().at(wish).info().name;
+  return wish < 0 ? "" : engine::default_engine().devices().at(wish).info().name;
 }
 
 Tensor Tensor::to(std::string_view device, Where where) const try {
@@ -156,7 +156,7 @@ Tensor Tensor::to(std::string_view device, Where where) const try {
   const int32_t number = device_number(device);
   if (number < 0 || strings(*this)) return *this;
   if (const engine::TensorRef* ref = concrete_ref(*this); ref && !thread_state.tracer) {
-    engine::TensorRef there = active_engine().at(*ref, number);
+    engine::TensorRef there = engine::default_engine().at(*ref, number);
     if (there.buffer.get() == ref->buffer.get()) return *this;
     Tensor moved = concrete(std::move(there));
     if (thread_state.tape) TapeImpl::record_op(op, {this, 1}, {&moved, 1}, {}, Location::of(where));

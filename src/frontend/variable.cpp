@@ -15,12 +15,12 @@ std::atomic<uint64_t> variables{0};
 // A tensor of the variable's own: another identity than what it was made from, and memory that may be written in place one day.
 Tensor own(const Tensor& t, int32_t device) {
   const engine::TensorRef& given = numbers_of(t, "a variable's value");
-  const engine::Engine& engine = active_engine();
+  const engine::Engine& engine = engine::default_engine();
   const engine::TensorRef ref = engine.devices().count() > 1 && device >= 0 ? engine.at(given, device) : given;
   return concrete(ref.layout.is_dense() && is_the_engines(ref) ? ref : dense_copy(ref));
 }
 
-int32_t home_of(const Tensor& t) { return active_engine().devices().number_of(*concrete_ref(t)->buffer); }
+int32_t home_of(const Tensor& t) { return engine::default_engine().devices().number_of(*concrete_ref(t)->buffer); }
 
 VariableImpl& impl_of(const Variable& v) {
   if (!v.defined()) user_error("this variable holds nothing\n  hint: it was made by Variable(), without a value");

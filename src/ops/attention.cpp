@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "ops/contract.hpp"
+#include "ops/helpers.hpp"
 #include "ops/table.hpp"
 
 namespace tandem::ops {

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "ops/contract.hpp"
 #include "ops/table.hpp"
+#include "ops/windows.hpp"
 
 namespace tandem::ops {
 
@@ -153,7 +153,7 @@ Dim high_for(const Dim& count, int64_t stride, const Dim& input_span, const Dim&
   return (count - 1) * stride + kernel_span - input_span - low;
 }
 
-// The kernel turned around: spatial axes flipped, input and output channels of each group exchanged.
+// The kernel transposed: spatial axes flipped, input and output channels of each group exchanged.
 Expr reversed_kernel(const Expr& w, int64_t groups) {
   const size_t axes = w.dims().size() - 2;
   const Dims spatial(w.dims().begin(), w.dims().begin() + static_cast<std::ptrdiff_t>(axes));

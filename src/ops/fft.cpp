@@ -227,10 +227,22 @@ std::vector<Expr> vjp_real_ifft(const GradCall& g) {
   return {divide_by_count(y[0] * weight, n), divide_by_count(y[1] * weight, n)};
 }
 
+constexpr Tolerance kTolerance{1e-5, 1e-5};
+
+template <bool kInverse>
+OpDef along_axes(std::string_view name, std::string_view sig, std::string_view doc, std::vector<std::string_view> samples) {
+  return {.name = name,
+          .sig = sig,
+          .doc = doc,
+          .infer = infer_fftn,
+          .decompose = decompose_fftn<kInverse>,
+          .samples = std::move(samples),
+          .tolerance = kTolerance};
+}
+
 }  // namespace
 
 Rows fft_rows() {
-  constexpr Tolerance kTolerance{1e-5, 1e-5};
   return {
       {.name = "fft",
        .sig = "(re: float, im: float; axis: int = -1) -> same, same",
@@ -251,35 +263,16 @@ Rows fft_rows() {
        .samples = {"([8]:float64, [8]:float64)", "([3,12]:float32, [3,12]:float32)", "([2,5,3]:float64, [2,5,3]:float64; axis=1)",
                    "([2]:float32, [2]:float32)", "([0,4]:float32, [0,4]:float32)"},
        .tolerance = kTolerance},
-      {.name = "fft2",
-       .sig = "(re: float, im: float; axes: ints = [-2, -1]) -> same, same",
-       .doc = "fft along two axes.",
-       .infer = infer_fftn,
-       .decompose = decompose_fftn<false>,
-       .samples = {"([3,4]:float64, [3,4]:float64)", "([2,4,6]:float32, [2,4,6]:float32; axes=[0,2])",
-                   "([0,3,4]:float32, [0,3,4]:float32)"},
-       .tolerance = kTolerance},
-      {.name = "ifft2",
-       .sig = "(re: float, im: float; axes: ints = [-2, -1]) -> same, same",
-       .doc = "ifft along two axes.",
-       .infer = infer_fftn,
-       .decompose = decompose_fftn<true>,
-       .samples = {"([3,4]:float64, [3,4]:float64)", "([2,4,6]:float32, [2,4,6]:float32)"},
-       .tolerance = kTolerance},
-      {.name = "fftn",
-       .sig = "(re: float, im: float; axes: ints? = none) -> same, same",
-       .doc = "fft along several axes, by default all.",
-       .infer = infer_fftn,
-       .decompose = decompose_fftn<false>,
-       .samples = {"([2,3,4]:float64, [2,3,4]:float64)", "([2,3,4]:float32, [2,3,4]:float32; axes=[-1,0])", "([]:float32, []:float32)"},
-       .tolerance = kTolerance},
-      {.name = "ifftn",
-       .sig = "(re: float, im: float; axes: ints? = none) -> same, same",
-       .doc = "ifft along several axes, by default all.",
-       .infer = infer_fftn,
-       .decompose = decompose_fftn<true>,
-       .samples = {"([2,3,4]:float64, [2,3,4]:float64)", "([2,3,4]:float32, [2,3,4]:float32; axes=[1])"},
-       .tolerance = kTolerance},
+      along_axes<false>(
+          "fft2", "(re: float, im: float; axes: ints = [-2, -1]) -> same, same", "fft along two axes.",
+          {"([3,4]:float64, [3,4]:float64)", "([2,4,6]:float32, [2,4,6]:float32; axes=[0,2])", "([0,3,4]:float32, [0,3,4]:float32)"}),
+      along_axes<true>("ifft2", "(re: float, im: float; axes: ints = [-2, -1]) -> same, same", "ifft along two axes.",
+                       {"([3,4]:float64, [3,4]:float64)", "([2,4,6]:float32, [2,4,6]:float32)"}),
+      along_axes<false>(
+          "fftn", "(re: float, im: float; axes: ints? = none) -> same, same", "fft along several axes, by default all.",
+          {"([2,3,4]:float64, [2,3,4]:float64)", "([2,3,4]:float32, [2,3,4]:float32; axes=[-1,0])", "([]:float32, []:float32)"}),
+      along_axes<true>("ifftn", "(re: float, im: float; axes: ints? = none) -> same, same", "ifft along several axes, by default all.",
+                       {"([2,3,4]:float64, [2,3,4]:float64)", "([2,3,4]:float32, [2,3,4]:float32; axes=[1])"}),
       {.name = "real_fft",
        .sig = "(x: float) -> same, same",
        .doc = "The first n/2+1 coefficients of the Fourier transform of real rows; the others are their conjugates.",

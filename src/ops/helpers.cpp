@@ -190,8 +190,6 @@ Ints inverse_permutation(const Ints& perm) {
   return inverse;
 }
 
-Expr transpose_if_needed(const Expr& x, const Ints& perm) { return std::is_sorted(perm.begin(), perm.end()) ? x : x.transpose(perm); }
-
 namespace {
 // The others first, then `axes`: the order that flatten_axes brings about.
 Ints others_then(const Ints& axes, int rank) {
@@ -234,6 +232,34 @@ Expr add_at(const Expr& updates, const Expr& indices, const Dims& dims, int axis
   Expr zeros = filled(updates.builder(), {updates.dtype(), permuted(dims, from_front)}, 0);
   Expr sum = zeros.op("scatter", {indices.reshape(index_dims), moved}, {{"mode", "add"}});
   return sum.transpose(inverse_permutation(from_front));
+}
+
+void require(Scalar& valid, const Scalar& condition) { valid = valid ? valid & condition : condition; }
+
+Scalar load_where(int input, DType t, const std::vector<Scalar>& index, const Scalar& valid, const Scalar& otherwise) {
+  return valid ? load_if(input, t, index, valid, otherwise) : load(input, t, index);
+}
+
+Ints consecutive(int64_t first, int64_t count) {
+  Ints axes;
+  for (int64_t i = 0; i < count; ++i) axes.push_back(first + i);
+  return axes;
+}
+
+DType product_dtype(const OpCall& call) {
+  const DType t = call.in[0].dtype;
+  if (!call.attrs.has("dtype")) return t;
+  const DType result = call.attrs.get<DType>("dtype");
+  if (result == DType::Bool || (is_float(t) && !is_float(result))) call.fail("the product of ", t, " cannot be ", result);
+  return result;
+}
+
+bool is_number(const Expr& e, double value) {
+  if (e.rank() != 0) return false;
+  const Node& node = e.builder().graph().node(e.value());
+  if (node.op->name != "constant") return false;
+  const auto& literal = node.attrs.get<Literal>("value");
+  return load_number(literal.dtype, literal.bytes->data()) == value;
 }
 
 }  // namespace tandem::ops

@@ -18,6 +18,9 @@ ir::Scalar clamp_index(const ir::Scalar& i, const ir::Scalar& low, const ir::Sca
 ir::Scalar both(const ir::Scalar& a, const ir::Scalar& b);  // a & b; an empty a is true
 // The element where `valid` holds, else 0; an empty `valid` is true.
 ir::Scalar load_when(int input, DType t, std::vector<ir::Scalar> index, const ir::Scalar& valid);
+// Conditions under which an element is there; an empty one is "always".
+void require(ir::Scalar& valid, const ir::Scalar& condition);
+ir::Scalar load_where(int input, DType t, const std::vector<ir::Scalar>& index, const ir::Scalar& valid, const ir::Scalar& otherwise);
 // Loops without a reduction: one result for each point of `dims`.
 ir::Loops map_loops(const Dims& dims, ir::Scalar result);
 // Input 0 read at the element with the same row-major position: what reshape, squeeze and expand_dims all are.
@@ -27,9 +30,13 @@ ir::Loops reshape_loops(const ir::TensorType& in, const Dims& out);
 DType accumulator_type(DType t);  // float32 for float16 and bfloat16, else t itself
 bool is_half(DType t);            // float16 or bfloat16
 DType sum_type(DType t);          // what sum, prod and trace give: Keras takes them of small integers and bool in 32 bits
+// The element type of a product's result: that of its operands, or the type that the attribute `dtype` widens it to.
+DType product_dtype(const ir::OpCall& call);
+inline DType product_sum_type(DType operands, DType result) { return operands == DType::F64 ? operands : accumulator_type(result); }
 Dims reduced_dims(const Dims& dims, const ir::Ints& axes, bool keepdims);
 ir::Ints other_axes(const ir::Ints& axes, int rank);  // those not in the sorted list `axes`
 ir::Ints all_axes(int rank);
+ir::Ints consecutive(int64_t first, int64_t count);                       // `count` axes from `first` on
 int64_t axis_extent(const ir::OpCall& call, const Dims& dims, int axis);  // the number; UserError names the symbol when it is one
 // UserError when a reduced axis is the constant 0: max, argmax … of nothing have no value.
 void require_elements(const ir::OpCall& call, const Dims& dims, const ir::Ints& axes);
@@ -45,6 +52,10 @@ int grad_axis(const ir::GradCall& g, std::string_view attr = "axis");
 bool never_negative(const Dim& d);
 
 // --- pieces of graphs ---
+// Whether an expression is this very number, known while the graph is built (an optional operand that was filled in).
+bool is_number(const ir::Expr& e, double value);
+// In the type that sums and long formulas run in: float32 for the 16-bit floats.
+inline ir::Expr wide(const ir::Expr& x) { return x.cast(accumulator_type(x.dtype())); }
 ir::Expr iota(ir::Builder& b, const Dims& shape, int axis, DType t);
 ir::Expr filled(ir::Builder& b, const ir::TensorType& type, double value);
 // A number of elements as a scalar of type t; works for symbols too.
@@ -57,7 +68,6 @@ ir::Expr flatten_axes(const ir::Expr& x, const ir::Ints& axes);
 ir::Expr unflatten_axes(const ir::Expr& x, const Dims& dims, const ir::Ints& axes);  // the way back to `dims`
 // The transpose of take(x, indices, axis): sums `updates` into zeros of `dims` at the indices along `axis`.
 ir::Expr add_at(const ir::Expr& updates, const ir::Expr& indices, const Dims& dims, int axis);
-ir::Expr transpose_if_needed(const ir::Expr& x, const ir::Ints& perm);  // no node for the identity
 ir::Ints inverse_permutation(const ir::Ints& perm);
 
 }  // namespace tandem::ops

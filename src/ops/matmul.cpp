@@ -1,7 +1,7 @@
 // Products of matrices: matmul itself, and the products of NumPy that are made of it.
 #include <algorithm>
 
-#include "ops/contract.hpp"
+#include "ops/helpers.hpp"
 #include "ops/table.hpp"
 
 namespace tandem::ops {

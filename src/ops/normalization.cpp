@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ops/contract.hpp"
+#include "ops/helpers.hpp"
 #include "ops/table.hpp"
 
 namespace tandem::ops {

@@ -1,7 +1,7 @@
 // Pooling over windows, channels last. The gradients are gathers too: every input looks at the windows that it lies in, so that
 // nothing is added to one place from two sides and the order of sums is fixed.
-#include "ops/contract.hpp"
 #include "ops/table.hpp"
+#include "ops/windows.hpp"
 
 namespace tandem::ops {
 

@@ -1,7 +1,7 @@
 // Softmax and the cross-entropies, with Keras's definitions. float16 and bfloat16 are computed in float32 and rounded once.
 #include <limits>
 
-#include "ops/contract.hpp"
+#include "ops/helpers.hpp"
 #include "ops/table.hpp"
 
 namespace tandem::ops {

@@ -163,7 +163,7 @@ class Replay {
         merge(known, after[static_cast<size_t>(w)]);
       }
       for (size_t j = 0; j < i; ++j)
-        if (known[queue_of(plan_.steps[j])] < static_cast<int32_t>(j) && meet(plan_.steps[j], s))
+        if (known[queue_of(plan_.steps[j])] < static_cast<int32_t>(j) && conflicts(plan_.steps[j], s))
           fail(i, "I17: touches what step ", j, " (", plan_.steps[j].label, ") does on another stream, and does not wait for it");
       known[queue] = static_cast<int32_t>(i);
       now[queue] = known;
@@ -179,7 +179,7 @@ class Replay {
       if (w < 0 || w >= static_cast<int32_t>(plan_.steps.size()) || !plan_.steps[static_cast<size_t>(w)].is_awaited)
         internal_error("I24: the run ends with step ", w, ", which does not say when it is done");
   }
-  static bool meet(const Step& a, const Step& b) {
+  static bool conflicts(const Step& a, const Step& b) {
     for (const Effect& x : a.effects)
       for (const Effect& y : b.effects)
         if ((x.kind != Effect::Kind::Read || y.kind != Effect::Kind::Read) && x.slot.overlaps(y.slot)) return true;

@@ -1,7 +1,6 @@
 // Batches of arrays in memory. In order, a batch is a view that moves along the array. In a permutation, its rows are copied into a buffer,
 // by the threads that then run the step and find them in their caches (ADR 0018). Neither allocates anything after the first batch.
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 #include <sstream>
 
@@ -11,7 +10,7 @@
 #include "data/elements.hpp"
 #include "data/random.hpp"
 #include "frontend/memory.hpp"
-#include "frontend/tensor_impl.hpp"
+#include "frontend/rows.hpp"
 
 namespace tandem::train {
 namespace {
@@ -26,11 +25,6 @@ bool has_dense_rows(const Tensor& t) {
   const Shape shape = t.shape();
   const Strides strides = t.strides();
   return is_contiguous(Shape(std::span<const int64_t>(shape).subspan(1)), Strides(std::span<const int64_t>(strides).subspan(1)));
-}
-
-Shape with_rows(Shape shape, int64_t rows) {
-  shape[0] = rows;
-  return shape;
 }
 
 class ArrayBatches : public Batches {
@@ -73,34 +67,21 @@ class ArrayBatches : public Batches {
 
 class Views final : public ArrayBatches {
  public:
-  Views(const ArraySlice& slice, int64_t batch_size) : ArrayBatches(slice, batch_size) {
-    for (const Tensor& t : arrays_) {
-      const engine::TensorRef& ref = *frontend::concrete_ref(t);
-      views_.push_back(frontend::concrete(ref));
-      rest_.push_back(frontend::concrete(ref));
-    }
-  }
+  Views(const ArraySlice& slice, int64_t batch_size)
+      : ArrayBatches(slice, batch_size), views_(arrays_.begin(), arrays_.end()), rest_(arrays_.begin(), arrays_.end()) {}
   bool next() override {
     const int64_t count = advance();
     if (count == 0) return false;
-    std::vector<Tensor>& views = count == batch_size_ ? views_ : rest_;
     batch_.clear();
-    for (size_t i = 0; i < arrays_.size(); ++i) {
-      const engine::TensorRef& whole = *frontend::concrete_ref(arrays_[i]);
-      if (!views[i].impl()->is_unique()) views[i] = frontend::concrete(whole);  // the step gave it away as a result
-      engine::TensorRef& view = static_cast<frontend::ConcreteTensor*>(views[i].impl())->ref;
-      view.layout.shape[0] = count;
-      view.offset = whole.offset + static_cast<size_t>((first_ + begin_) * whole.layout.strides[0]) * size_of(whole.layout.dtype);
-      batch_.push_back(&views[i]);
-    }
+    for (frontend::RowWindow& view : count == batch_size_ ? views_ : rest_) batch_.push_back(&view.show(first_ + begin_, count));
     return true;
   }
 
  private:
-  std::vector<Tensor> views_, rest_;
+  std::vector<frontend::RowWindow> views_, rest_;  // of whole batches, and of the last one
 };
 
-// A buffer that the rows of a batch are copied into; another one when somebody has kept what was in it.
+// A buffer for each array, which the rows of a batch are copied into.
 class Gathered final : public ArrayBatches {
  public:
   Gathered(const ArraySlice& slice, int64_t batch_size, uint64_t seed)
@@ -108,12 +89,7 @@ class Gathered final : public ArrayBatches {
         seed_(seed),
         order_(static_cast<size_t>(rows_)),
         stream_(frontend::host_device().stream(device::StreamKind::Compute)) {
-    for (const Tensor& t : arrays_) {
-      const int64_t step = t.strides()[0] * static_cast<int64_t>(size_of(t.dtype()));
-      sources_.push_back(
-          {{static_cast<const char*>(t.raw_data()) + first_ * step, step, byte_size(with_rows(t.shape(), 1), t.dtype()), {}}});
-      sources_.back().batch = new_batch(t);
-    }
+    for (const Tensor& t : arrays_) buffers_.emplace_back(t, first_, std::min(batch_size_, rows_));
   }
   void begin() override {
     ArrayBatches::begin();
@@ -127,15 +103,8 @@ class Gathered final : public ArrayBatches {
     const int64_t count = advance();
     if (count == 0) return false;
     batch_.clear();
-    for (size_t i = 0; i < sources_.size(); ++i) {
-      Source& s = sources_[i];
-      if (s.is_kept()) s.batch = new_batch(arrays_[i]);
-      engine::TensorRef& ref = static_cast<frontend::ConcreteTensor*>(s.batch.impl())->ref;
-      ref.layout.shape[0] = count;
-      s.rows.numbers = std::span<const int64_t>(order_).subspan(static_cast<size_t>(begin_), static_cast<size_t>(count));
-      stream_.upload_rows(ref.data(), s.rows);
-      batch_.push_back(&s.batch);
-    }
+    const std::span<const int64_t> rows = std::span(order_).subspan(static_cast<size_t>(begin_), static_cast<size_t>(count));
+    for (frontend::RowBuffer& b : buffers_) batch_.push_back(&b.fill(rows, stream_));
     stream_.synchronize();
     return true;
   }
@@ -144,18 +113,6 @@ class Gathered final : public ArrayBatches {
   int64_t number_of(int64_t at) const override { return order_[static_cast<size_t>(at)]; }
 
  private:
-  struct Source {
-    device::HostRows rows;
-    Tensor batch = {};  // with memory for a whole one
-
-    // The step gave it away as a result or put it into a variable: the tensor itself, or its memory.
-    bool is_kept() const { return !batch.impl()->is_unique() || !frontend::concrete_ref(batch)->buffer->unique(); }
-  };
-
-  Tensor new_batch(const Tensor& array) const {
-    return frontend::concrete(frontend::allocate_on_host(array.dtype(), with_rows(array.shape(), std::min(batch_size_, rows_))));
-  }
-
   // Fisher and Yates; the same for the same seed and walk, so that a place in it can be found again.
   void permute() {
     std::iota(order_.begin(), order_.end(), int64_t{0});
@@ -166,7 +123,7 @@ class Gathered final : public ArrayBatches {
   const uint64_t seed_;
   std::vector<int64_t> order_;
   device::Stream& stream_;
-  std::vector<Source> sources_;
+  std::vector<frontend::RowBuffer> buffers_;
 };
 
 }  // namespace

@@ -11,17 +11,17 @@ namespace {
 
 class DataDevices : public ::testing::Test {
  protected:
-  DataDevices() : preferred_(frontend::active_engine().devices().preferred) {
+  DataDevices() : preferred_(engine::default_engine().devices().preferred) {
     static const bool once = [] {
-      frontend::active_engine().add({late::make_device({.longest_delay_us = 20, .name = "late:1"}).release()});
+      engine::default_engine().add({late::make_device({.longest_delay_us = 20, .name = "late:1"}).release()});
       return true;
     }();
     (void)once;
-    const engine::Devices& all = frontend::active_engine().devices();
+    const engine::Devices& all = engine::default_engine().devices();
     cpu_ = all.at(all.host).info().name;
-    frontend::active_engine().prefer(all.host);
+    engine::default_engine().prefer(all.host);
   }
-  ~DataDevices() override { frontend::active_engine().prefer(preferred_ >= 0 ? preferred_ : frontend::active_engine().devices().host); }
+  ~DataDevices() override { engine::default_engine().prefer(preferred_ >= 0 ? preferred_ : engine::default_engine().devices().host); }
   std::string cpu_;
 
  private:

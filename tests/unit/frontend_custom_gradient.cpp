@@ -215,7 +215,7 @@ template <class Wrap> Planned planned(Wrap wrap, bool in_loop) {
       for (int i = 0; i < 6; ++i) h = block(h, pw);
     graph = tracer.finish(std::vector{tape.gradient(sum(h), pw)});
   }
-  const auto bound = active_engine().compile(graph)->bind(std::array{concrete_ref(x), concrete_ref(w)});
+  const auto bound = engine::default_engine().compile(graph)->bind(std::array{concrete_ref(x), concrete_ref(w)});
   std::vector<engine::TensorRef> out;
   bound->run(std::array{concrete_ref(x), concrete_ref(w)}, out);
   return {bound->plan().arena_bytes(), floats(concrete(out[0]))};

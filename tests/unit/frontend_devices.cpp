@@ -17,9 +17,9 @@ namespace {
 // Beside whatever the process computes on. They stay: engines and devices are never destroyed.
 class DeviceScopes : public ::testing::Test {
  protected:
-  DeviceScopes() : preferred_(frontend::active_engine().devices().preferred) {
+  DeviceScopes() : preferred_(engine::default_engine().devices().preferred) {
     static const bool once = [] {
-      engine::Engine& e = frontend::active_engine();
+      engine::Engine& e = engine::default_engine();
       frontend::host_device().set_rates({.flops_per_second = 1e9, .bytes_per_second = 1e9, .launch_seconds = 1e-6});
       for (const char* name : {"late:1", "late:2"}) {
         late::LateDevice& d = *late::make_device({.longest_delay_us = 20, .name = name}).release();
@@ -29,13 +29,13 @@ class DeviceScopes : public ::testing::Test {
       return true;
     }();
     (void)once;
-    const engine::Devices& all = frontend::active_engine().devices();
+    const engine::Devices& all = engine::default_engine().devices();
     cpu_ = all.at(all.host).info().name;
-    frontend::active_engine().prefer(engine::kAny);
+    engine::default_engine().prefer(engine::kAny);
   }
   ~DeviceScopes() override {
     // By cost, what follows in the same process would plan each graph for three devices.
-    frontend::active_engine().prefer(preferred_ >= 0 ? preferred_ : frontend::active_engine().devices().host);
+    engine::default_engine().prefer(preferred_ >= 0 ? preferred_ : engine::default_engine().devices().host);
     set_soft_placement(true);
   }
   std::string cpu_;
@@ -174,7 +174,7 @@ TEST_F(DeviceScopes, StateFollowsItsStep) {
 }
 
 TEST_F(DeviceScopes, NamesAreTensorflowsToo) {
-  const engine::Devices& all = frontend::active_engine().devices();
+  const engine::Devices& all = engine::default_engine().devices();
   const std::vector<int32_t> cards = all.accelerators();
   const std::string first = all.at(cards[0]).info().name, second = all.at(cards[1]).info().name;
   for (const char* name : {"/GPU:1", "gpu:1", "/device:GPU:1", "/job:localhost/replica:0/task:0/device:GPU:1"}) {

@@ -8,12 +8,11 @@
 #include "attention.hpp"
 #include "cpu_program.hpp"
 #include "scratch.hpp"
+#include "work.hpp"
 
 namespace tandem::cpu {
 namespace {
 
-constexpr double kChunkWork = 400e3;     // multiplications a chunk should have at the least: about 10 us
-constexpr int64_t kWantedChunks = 16;    // as far as there are blocks of sources
 constexpr int64_t kAddFloats = 1 << 15;  // a chunk of the last additions
 // Between the scores of two sources: a line more than a block of targets has, so that rows do not meet in one set of the cache.
 constexpr int64_t kScoreStep = kBlockTargets + 16;
@@ -48,7 +47,7 @@ class AttentionBackward final : public CpuProgram {
 
     // Ranges follow from the extents alone, for they decide in which order the queries' gradients are added.
     const int64_t heads = call_.batch * call_.key_heads, blocks = parts(call_.sources, kBlockSources);
-    const int64_t wanted = std::clamp<int64_t>(parts(kWantedChunks, std::max<int64_t>(heads, 1)), 1, std::max<int64_t>(blocks, 1));
+    const int64_t wanted = std::clamp<int64_t>(parts(kMostSumParts, std::max<int64_t>(heads, 1)), 1, std::max<int64_t>(blocks, 1));
     range_ = parts(std::max<int64_t>(blocks, 1), wanted) * kBlockSources;
     ranges_ = std::max<int64_t>(1, parts(call_.sources, range_));
     query_floats_ = call_.batch * call_.targets * call_.heads * call_.depth;

@@ -7,12 +7,10 @@
 #include "base/text.hpp"
 #include "cpu_program.hpp"
 #include "scratch.hpp"
+#include "work.hpp"
 
 namespace tandem::cpu {
 namespace {
-
-constexpr double kChunkWork = 400e3;   // multiplications a chunk should have at the least: about 10 us
-constexpr int64_t kWantedChunks = 16;  // as far as there are panels
 
 class AttentionForward final : public CpuProgram {
  public:

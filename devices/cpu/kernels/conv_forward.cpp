@@ -11,13 +11,13 @@
 #include "epilogue.hpp"
 #include "scratch.hpp"
 #include "tile_table.hpp"
+#include "work.hpp"
 
 namespace tandem::cpu {
 namespace {
 
-constexpr double kChunkWork = 400e3;         // multiplications a chunk should have
-constexpr int64_t kBandFloats = 128 * 1024;  // of a band's input and output together: half a L2 cache
-constexpr int64_t kWantedChunks = 16;
+// Of a band's input and output together: 512 KiB, half an L2 of 1 MiB. Where L2 is smaller, a part comes from L3.
+constexpr int64_t kBandFloats = 128 * 1024;
 constexpr int64_t kNarrow = 6;           // pixels: less are too few for the rows of a tile
 constexpr size_t kMostSegments = 16384;  // of all phases; large kernels would have too many at the edges
 

@@ -2,6 +2,7 @@
 
 #include "base/text.hpp"
 #include "half_pack.hpp"
+#include "work.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -60,7 +61,6 @@ Reach reach(const std::vector<Phase>& phases, int64_t begin, int64_t end) {
 }
 
 bool tiles_take(const Conv& conv, DType operands, DType result, std::string& refusal) {
-  constexpr double kTinyWork = 4096;  // multiplications below which generated code is as good
   if (!tiles_sum(operands, result, refusal)) return false;
   if (conv.groups != 1)
     refusal = cat("takes one group, not ", conv.groups);

@@ -9,14 +9,15 @@
 #include "partial_sums.hpp"
 #include "scratch.hpp"
 #include "tile_table.hpp"
+#include "work.hpp"
 
 namespace tandem::cpu {
 namespace {
 
-constexpr double kChunkWork = 400e3;            // multiplications a chunk should have
-constexpr int64_t kGroupFloats = 96 * 1024;     // of image and gradient that one sweep of the tiles works on: they stay in the cache
+// How the sum is cut is part of what is computed: no cache of this machine may change these. A group is 384 KiB, which stays
+// in an L2 of 512 beside what a tile sums; all partial sums are 1 MiB.
+constexpr int64_t kGroupFloats = 96 * 1024;     // of image and gradient that one sweep of the tiles works on
 constexpr int64_t kPartialFloats = 256 * 1024;  // of all partial sums together
-constexpr int64_t kWantedChunks = 16;
 constexpr int64_t kTrimFromChannels = 8;
 
 // Which of the outputs of a phase, by index, a tap meets inside the image.
@@ -60,7 +61,7 @@ struct Cut {
   int64_t columns_each;
 };
 Cut cut(const Conv& conv, const Units& u, int lanes) {
-  const auto wanted = std::clamp<int64_t>(static_cast<int64_t>(conv.work() / kChunkWork), 1, kWantedChunks);
+  const auto wanted = std::clamp<int64_t>(static_cast<int64_t>(conv.work() / kSumPartWork), 1, kMostSumParts);
   const int64_t groups = parts(u.count, u.group);
   Cut c{};
   c.parts = std::clamp<int64_t>(kPartialFloats / (conv.taps() * conv.channels * conv.filters), 1, std::min(groups, wanted));

@@ -8,6 +8,7 @@
 #include "scratch.hpp"
 #include "tile_table.hpp"
 #include "winograd_grid.hpp"
+#include "work.hpp"
 
 namespace tandem::cpu {
 namespace {
@@ -15,7 +16,6 @@ namespace {
 constexpr int64_t kBlockFloats = 96 * 1024;     // of a block's windows: with the sums they stay in the L2 cache
 constexpr int64_t kCut = 64;                    // channels and filters that are summed at a time
 constexpr int64_t kPartialFloats = 320 * 1024;  // of all partial sums together: 8 of 64 channels and filters
-constexpr int64_t kWantedChunks = 16;
 
 class ConvWeightsWinograd final : public CpuProgram {
  public:
@@ -49,7 +49,7 @@ class ConvWeightsWinograd final : public CpuProgram {
 
  private:
   int64_t windows_of_part() const {
-    const int64_t most = std::clamp<int64_t>(kPartialFloats / (conv_.taps() * conv_.channels * conv_.filters), 1, kWantedChunks);
+    const int64_t most = std::clamp<int64_t>(kPartialFloats / (conv_.taps() * conv_.channels * conv_.filters), 1, kMostSumParts);
     return std::max(parts(grid_.windows(), most), kFewestWindows);
   }
   // Between points.

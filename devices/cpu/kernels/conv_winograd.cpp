@@ -8,13 +8,14 @@
 #include "scratch.hpp"
 #include "tile_table.hpp"
 #include "winograd_grid.hpp"
+#include "work.hpp"
 
 namespace tandem::cpu {
 namespace {
 
-constexpr int64_t kBlockFloats = 128 * 1024;  // of a block's windows and results together: half a L2 cache
-constexpr int64_t kPanel = 64;                // filters that a block's results have at a time
-constexpr int64_t kWantedChunks = 16;
+// Of a block's windows and results together: 512 KiB, half the L2 of 1 MiB that docs/performance/products.md, "Winograd's transforms", has.
+constexpr int64_t kBlockFloats = 128 * 1024;
+constexpr int64_t kPanel = 64;               // filters that a block's results have at a time
 constexpr int64_t kKernelChunk = 16 * 1024;  // weights that are transformed in a chunk
 
 class ConvWinograd final : public CpuProgram {

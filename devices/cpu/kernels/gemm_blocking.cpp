@@ -3,38 +3,42 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "work.hpp"
 
 namespace tandem::cpu {
 namespace {
 
 using codegen::Product;
 
-// Work. A chunk of less than 10 us costs more to hand out than it saves; several a thread, so that one that is delayed does not delay the
-// whole (ADR 0004).
-constexpr double kTinyWork = 4096;    // multiplications below which generated code is as good
-constexpr double kChunkWork = 400e3;  // multiplications a chunk should have at the least
+// Sources in brackets are sections of docs/performance/products.md.
+
+// Several chunks a thread, so that one that is delayed does not delay the whole; 8 and 2 were no faster [Packing once].
 constexpr int64_t kChunksPerThread = 4;
-constexpr int64_t kBlockRows = 256, kBlockColumns = 512, kBlockInner = 512;  // docs/performance/products.md, "Blocks"
+// Not larger than this; others were no faster [Sixteen registers; ADR 0011]. kBlockInner gives way to what L2 keeps, see kept_floats().
+constexpr int64_t kBlockRows = 256, kBlockColumns = 512, kBlockInner = 512;
 
 // Packing pays from so many uses on (docs/performance/products.md).
 constexpr int64_t kPackFromRows = 96;       // of a block: with less, y is read where it lies
 constexpr int64_t kPackLargeFromRows = 48;  // likewise a y that is larger than L2
 constexpr int64_t kPackFromColumns = 64;    // likewise x
-constexpr int64_t kSharedFloats = 2 << 20;  // of an operand that is packed for all: a part of L3, and of what a run may take
+constexpr int64_t kSharedFloats =
+    2 << 20;  // of an operand that is packed for all: 8 MiB (ADR 0011), a part of L3 and of what a run may take
 
 // Steps that are unlucky for a cache, in floats. L1 has 64 sets of lines on every x86-64 processor: rows at a multiple of 4 KiB share one.
+// What is far was found with the products x^T of [Packing once] (2 KiB, Sapphire Rapids) and [Sixteen registers] (512 bytes, Zen 3).
 constexpr int64_t kCollidingStep = 1024;
-constexpr int64_t kFarStep = 512;         // between pieces of rows that lie together: each is a line in a page of its own
-constexpr int64_t kFarStepOfShort = 128;  // likewise of short pieces, whose lines fill L1 with what is not used
-constexpr int64_t kShortPiece = 8;        // less than half a line
-constexpr int64_t kLeastTransposedFloats = 64 * 1024;
-constexpr int64_t kTransposedWaste = 6;  // lanes that may be empty where a result is transposed (measured, ADR 0011)
+constexpr int64_t kFarStep = 512;                      // between pieces of rows that lie together: each is a line in a page of its own
+constexpr int64_t kFarStepOfShort = 128;               // likewise of short pieces, whose lines fill L1 with what is not used
+constexpr int64_t kShortPiece = 8;                     // less than half a line
+constexpr int64_t kLeastTransposedFloats = 64 * 1024;  // of y: 256 KiB; less is transposed within L2
+constexpr int64_t kTransposedWaste = 6;                // lanes that may be empty where a result is transposed (measured, ADR 0011)
 
-// Sums in parts: the numbers are part of what a product computes, so no cache of this machine may change them.
-constexpr int64_t kSumParts = 2;
+// Sums in parts: the numbers are part of what a product computes, so no cache of this machine may change them. From 32x1000x128 on
+// two cores [What cores write].
+constexpr int64_t kSumParts = 2;  // each thread has a half of y in its own L2
 constexpr int64_t kMostRowsOfParts = 64;
 constexpr int64_t kLeastTermsPerRow = 16;           // its results are few beside what it reads
-constexpr int64_t kLeastFloatsOfParts = 64 * 1024;  // of y
+constexpr int64_t kLeastFloatsOfParts = 64 * 1024;  // of y: 256 KiB; that example has 500, and what L1 keeps no core takes away for long
 
 // Of y, in floats: what stays in L2 beside the rest that a block touches (Goto and van de Geijn give a packed block half of it), and what
 // several chunks may read where it lies, each for itself.

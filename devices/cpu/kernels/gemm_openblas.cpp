@@ -9,6 +9,7 @@
 #include "epilogue.hpp"
 #include "openblas.hpp"
 #include "scratch.hpp"
+#include "work.hpp"
 
 namespace tandem::cpu {
 namespace {
@@ -26,8 +27,7 @@ using Gemm = void (*)(Order, Transpose, Transpose, int m, int n, int k, T alpha,
 template <class T>
 using Gemv = void (*)(Order, Transpose, int m, int n, T alpha, const T* a, int lda, const T* x, int incx, T beta, T* y, int incy);
 
-constexpr double kTinyWork = 4096;        // multiplications below which a call costs more than generated code
-constexpr double kChunkWork = 1e6;        // multiplications a chunk should have at the least
+constexpr double kChunkGemmWork = 1e6;    // multiplications a chunk should have at the least
 constexpr double kChunkGemvWork = 65536;  // a product with a vector only reads memory
 constexpr int64_t kMostChunks = 16;       // a matrix; more would only pack operands more often
 constexpr int64_t kShortestEdge = 64, kEdgeUnit = 16;
@@ -53,7 +53,7 @@ struct Blocks {
 };
 Blocks cut(const Product& p) {
   const bool vector = p.m == 1 || p.n == 1;
-  const double wanted = std::min<double>(kMostChunks, p.work() / (vector ? kChunkGemvWork : kChunkWork));
+  const double wanted = std::min<double>(kMostChunks, p.work() / (vector ? kChunkGemvWork : kChunkGemmWork));
   int64_t row_cuts = 1, column_cuts = 1;
   while (static_cast<double>(row_cuts * column_cuts * 2) <= wanted) {
     const int64_t height = p.m / row_cuts, width = p.n / column_cuts;
@@ -77,7 +77,7 @@ template <class T> class GemmProgram final : public CpuProgram {
     }
     // Small products of a batch go together.
     if (blocks_.row_count * blocks_.column_count == 1)
-      batches_per_chunk_ = std::clamp<int64_t>(static_cast<int64_t>(kChunkWork / 4 / p_.work()), 1, std::max<int64_t>(p_.batches, 1));
+      batches_per_chunk_ = std::clamp<int64_t>(static_cast<int64_t>(kChunkGemmWork / 4 / p_.work()), 1, std::max<int64_t>(p_.batches, 1));
   }
   std::string_view kernel_name() const override { return "gemm/openblas"; }
   size_t scratch_bytes() const override { return scratch_.bytes(); }

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "cpu_program.hpp"
+#include "schedule.hpp"
 
 namespace tandem::cpu {
 

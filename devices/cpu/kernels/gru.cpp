@@ -55,16 +55,7 @@ class GruGradient final : public Recurrent {
     copy_rows(input(chunk, 5), h_gradient, chunk.rows, sizes_.units);
     for (int64_t step = sizes_.time; step-- > 0;) {
       const FloatRows by_state = output(chunk, 1, step);
-      GruGradientBlock b{{.rows = chunk.rows,
-                          .units = sizes_.units,
-                          .gates = input(chunk, 0, step),
-                          .ahead = input(chunk, 0, std::max<int64_t>(step - 1, 0)),
-                          .outputs_gradient = {},
-                          .h_gradient = h_gradient,
-                          .sums = output(chunk, 0, step)},
-                         step > 0 ? input(chunk, 1, step - 1) : input(chunk, 3),
-                         by_state};
-      if (has_steps(4)) b.outputs_gradient = input(chunk, 4, step);
+      const GruGradientBlock b{gate_gradient(chunk, step, h_gradient), step > 0 ? input(chunk, 1, step - 1) : input(chunk, 3), by_state};
       functions_.gru_gradient(b);
       multiply_transposed(chunk, const_rows(by_state), h_gradient, true);
     }

@@ -5,7 +5,7 @@
 
 #include <tandem/dtype.hpp>
 
-#include "schedule.hpp"
+#include "target.hpp"
 #include "tile_table.hpp"
 
 namespace tandem::cpu {

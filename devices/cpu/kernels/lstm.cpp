@@ -62,20 +62,10 @@ class LstmGradient final : public Recurrent {
     copy_rows(input(chunk, 5), h_gradient, chunk.rows, sizes_.units);
     copy_rows(input(chunk, 6), c_gradient, chunk.rows, sizes_.units);
     for (int64_t step = sizes_.time; step-- > 0;) {
-      const FloatRows sums = output(chunk, 0, step);
-      LstmGradientBlock b{{.rows = chunk.rows,
-                           .units = sizes_.units,
-                           .gates = input(chunk, 0, step),
-                           .ahead = input(chunk, 0, std::max<int64_t>(step - 1, 0)),
-                           .outputs_gradient = {},
-                           .h_gradient = h_gradient,
-                           .sums = sums},
-                          step > 0 ? input(chunk, 1, step - 1) : input(chunk, 3),
-                          input(chunk, 1, step),
-                          c_gradient};
-      if (has_steps(4)) b.outputs_gradient = input(chunk, 4, step);
+      const LstmGradientBlock b{gate_gradient(chunk, step, h_gradient), step > 0 ? input(chunk, 1, step - 1) : input(chunk, 3),
+                                input(chunk, 1, step), c_gradient};
       functions_.lstm_gradient(b);
-      multiply_transposed(chunk, const_rows(sums), h_gradient, false);
+      multiply_transposed(chunk, const_rows(b.sums), h_gradient, false);
     }
   }
 };

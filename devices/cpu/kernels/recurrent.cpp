@@ -130,6 +130,18 @@ void Recurrent::pack(const float* recurrent_kernel, int64_t block, float* packed
   }
 }
 
+GateGradient Recurrent::gate_gradient(const Chunk& chunk, int64_t step, FloatRows h_gradient) const {
+  GateGradient g{.rows = chunk.rows,
+                 .units = sizes_.units,
+                 .gates = input(chunk, 0, step),
+                 .ahead = input(chunk, 0, std::max<int64_t>(step - 1, 0)),
+                 .outputs_gradient = {},
+                 .h_gradient = h_gradient,
+                 .sums = output(chunk, 0, step)};
+  if (has_steps(4)) g.outputs_gradient = input(chunk, 4, step);
+  return g;
+}
+
 void Recurrent::multiply_block(const Chunk& chunk, ConstRows h, int64_t block) const {
   const int64_t row = sizes_.gates * lanes();
   multiply(h, chunk.rows, chunk.packed + block * row * inner(), sizes_.gates, set_.lanes, {chunk.product, row}, false);

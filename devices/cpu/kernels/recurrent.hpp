@@ -44,6 +44,10 @@ class Recurrent : public CpuProgram {
   bool is_dense(size_t operand) const { return given_[operand].is_dense(); }
   bool has_steps(size_t operand) const { return in_[operand].shape.size() == 3; }
 
+  // Backward: what LSTM and GRU have in common of one step. Operand 0 has the gates, 4 the gradient of the outputs if there is one of each
+  // step.
+  GateGradient gate_gradient(const Chunk& chunk, int64_t step, FloatRows h_gradient) const;
+
   // Forward: h times what the recurrent kernel has for one block of units, into chunk.product.
   void multiply_block(const Chunk& chunk, ConstRows h, int64_t block) const;
   // Backward: the gradient of that product times the transposed recurrent kernel; added to `to`, or in its place.

@@ -189,14 +189,9 @@ template <int N> class ConvTransposeBody : public ConvBase<ConvTransposeSettings
 
 // --- depthwise -----------------------------------------------------------------------------------------------------------------------
 
-template <int N> struct DepthwiseConvSettings {
-  IntList kernel_size = 1;
-  DepthwiseConvOptions options;
-};
-template <class F, int N> void describe(F& field, DepthwiseConvSettings<N>& s) {
-  DepthwiseConvOptions& o = s.options;
-  field("depth_multiplier", o.depth_multiplier);
-  field("kernel_size", s.kernel_size);
+// What both kinds that have a depthwise kernel say of it.
+template <class F, class Options> void describe_depthwise(F& field, IntList& kernel_size, Options& o) {
+  field("kernel_size", kernel_size);
   field("strides", o.strides);
   field("padding", o.padding);
   field("data_format", o.data_format);
@@ -204,6 +199,16 @@ template <class F, int N> void describe(F& field, DepthwiseConvSettings<N>& s) {
   field("activation", o.activation);
   field("use_bias", o.use_bias);
   field("depthwise_initializer", o.depthwise_initializer);
+}
+
+template <int N> struct DepthwiseConvSettings {
+  IntList kernel_size = 1;
+  DepthwiseConvOptions options;
+};
+template <class F, int N> void describe(F& field, DepthwiseConvSettings<N>& s) {
+  DepthwiseConvOptions& o = s.options;
+  field("depth_multiplier", o.depth_multiplier);
+  describe_depthwise(field, s.kernel_size, o);
   field("bias_initializer", o.bias_initializer);
   field("depthwise_regularizer", o.depthwise_regularizer);
   field("bias_regularizer", o.bias_regularizer);
@@ -250,14 +255,7 @@ template <class F, int N> void describe(F& field, SeparableConvSettings<N>& s) {
   SeparableConvOptions& o = s.options;
   field("depth_multiplier", o.depth_multiplier);
   field("filters", s.filters);
-  field("kernel_size", s.kernel_size);
-  field("strides", o.strides);
-  field("padding", o.padding);
-  field("data_format", o.data_format);
-  field("dilation_rate", o.dilation_rate);
-  field("activation", o.activation);
-  field("use_bias", o.use_bias);
-  field("depthwise_initializer", o.depthwise_initializer);
+  describe_depthwise(field, s.kernel_size, o);
   field("pointwise_initializer", o.pointwise_initializer);
   field("bias_initializer", o.bias_initializer);
   field("depthwise_regularizer", o.depthwise_regularizer);

@@ -1,4 +1,4 @@
-// What the families of this corner share: the geometry of windows that slide over spatial axes, and small pieces of formulas.
+// The geometry of windows that slide over spatial axes, as convolutions and pools have them.
 #pragma once
 #include <string_view>
 
@@ -24,23 +24,7 @@ Window place_windows(const ir::OpCall& call, Padding padding, const Dim& input, 
 // The number of windows: floor((input + low + high - extent) / stride) + 1, never negative.
 Dim window_count(const Dim& input, const Dim& low, const Dim& high, const Dim& extent, int64_t stride);
 
-// Conditions under which an element is there; an empty one is "always".
-void require(ir::Scalar& valid, const ir::Scalar& condition);
-ir::Scalar load_where(int input, DType t, const std::vector<ir::Scalar>& index, const ir::Scalar& valid, const ir::Scalar& otherwise);
 // Without padding on a side no window reaches beyond the input on that side.
 inline bool never_pads(const Dim& padding) { return padding.is_const() && padding.value() <= 0; }
-
-// `count` axes from `first` on.
-ir::Ints consecutive(int64_t first, int64_t count);
-
-// In the type that sums and long formulas run in: float32 for the 16-bit floats.
-inline ir::Expr wide(const ir::Expr& x) { return x.cast(accumulator_type(x.dtype())); }
-
-// The element type of a product's result: that of its operands, or the type that the attribute `dtype` widens it to.
-DType product_dtype(const ir::OpCall& call);
-inline DType product_sum_type(DType operands, DType result) { return operands == DType::F64 ? operands : accumulator_type(result); }
-
-// Whether an expression is this very number, known while the graph is built (an optional operand that was filled in).
-bool is_number(const ir::Expr& e, double value);
 
 }  // namespace tandem::ops

@@ -1,5 +1,4 @@
-// The geometry of sliding windows, and small questions that several families ask.
-#include "ops/contract.hpp"
+#include "ops/windows.hpp"
 
 namespace tandem::ops {
 
@@ -51,34 +50,6 @@ Window place_windows(const OpCall& call, Padding padding, const Dim& input, cons
   if (w.count.is(0) && !input.is(0))
     call.fail("a window of ", extent, " does not fit into an axis of ", input + w.low, "\n  hint: padding='same' pads the input");
   return w;
-}
-
-void require(Scalar& valid, const Scalar& condition) { valid = valid ? valid & condition : condition; }
-
-Scalar load_where(int input, DType t, const std::vector<Scalar>& index, const Scalar& valid, const Scalar& otherwise) {
-  return valid ? load_if(input, t, index, valid, otherwise) : load(input, t, index);
-}
-
-Ints consecutive(int64_t first, int64_t count) {
-  Ints axes;
-  for (int64_t i = 0; i < count; ++i) axes.push_back(first + i);
-  return axes;
-}
-
-DType product_dtype(const OpCall& call) {
-  const DType t = call.in[0].dtype;
-  if (!call.attrs.has("dtype")) return t;
-  const DType result = call.attrs.get<DType>("dtype");
-  if (result == DType::Bool || (is_float(t) && !is_float(result))) call.fail("the product of ", t, " cannot be ", result);
-  return result;
-}
-
-bool is_number(const Expr& e, double value) {
-  if (e.rank() != 0) return false;
-  const Node& node = e.builder().graph().node(e.value());
-  if (node.op->name != "constant") return false;
-  const auto& literal = node.attrs.get<Literal>("value");
-  return load_number(literal.dtype, literal.bytes->data()) == value;
 }
 
 }  // namespace tandem::ops
