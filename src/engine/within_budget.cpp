@@ -174,7 +174,7 @@ class Chooser {
     std::string text;
     const auto add = [&](const std::string& means) { text += cat(text.empty() ? "" : ", ", means); };
     if (may_recompute_) add("computing again");
-    if (may_offload_ && facts_[static_cast<size_t>(device_)].link_bytes_per_second > 0) add("results on the host");
+    if (may_offload_ && facts_[static_cast<size_t>(device_)].rates.link_bytes_per_second > 0) add("results on the host");
     if (may_send_ && placement_->state_bytes() > 0) add(cat(plan::bytes_text(placement_->state_bytes()), " of state on the host"));
     return text.empty() ? "another order alone" : text;
   }
