@@ -3,13 +3,13 @@
     .venv/bin/python tools/budget_table.py [--works cnn,lstm] [--shares 60,25] [--steps 20] [--write]
 
 Each run is a process of its own; those of a network take turns, so that a busy machine slows all alike. The losses of all steps are compared bit for bit
-with those without a limit, and the measured peak with the limit. --write makes docs/performance/budget.md and budget.svg.
+with those without a limit, and the measured peak with the limit. Then `fit` runs as many steps an epoch, as programs do: its fastest epoch is the measured time
+of a step, beside what was predicted for it. --write makes docs/performance/budget.md and budget.svg.
 """
 import argparse
 import json
 import os
 import re
-import statistics
 import subprocess
 import sys
 import time
@@ -19,7 +19,8 @@ ROOT = Path(__file__).resolve().parent.parent
 WORKS = ("cnn", "resnet", "transformer", "lstm")
 SHARES = (100, 60, 40, 25, 15)
 MODES = {"all": "recompute,offload,state", "computed again only": "recompute", "host only": "offload,state"}
-WARM_STEPS = 3
+BASELINES = {"sqrt(n) kept": "sqrt", "all offloaded": "offload_all"}  # without a limit: each is one point
+EPOCHS = 5  # of which the fastest counts
 
 
 # --- one run, in its own process ----------------------------------------------------------------------------------------------------------
@@ -66,19 +67,37 @@ def worker(work, steps):
     rows = 32
     x = random.randint(0, 2000, (rows, *shape)) if len(shape) == 1 else random.rand(rows, *shape).astype("float32")
     y = random.randint(0, 10, rows)
-    losses, seconds = [], []
+    losses = []
     for step in range(steps):
-        begin = time.perf_counter()
         losses.append(float(model.train_on_batch(x, y)))
-        seconds.append(time.perf_counter() - begin)
         if step == 0:
             first_peak = _core.memory_account(reset=True)["device"]["peak"]
+    seconds = epoch_seconds(model, np.concatenate([x] * steps), np.concatenate([y] * steps), rows)
     account = _core.memory_account()
-    lines = model.train_function.step.budget_summaries()
+    step = model.train_function.step
+    lines = step.budget_summaries()
     print(json.dumps({
-        "losses": [x.hex() for x in losses], "ms": statistics.median(seconds[WARM_STEPS:]) * 1e3, "peak": max(first_peak, account["device"]["peak"]),
-        "pinned": account["pinned"]["peak"], "line": lines[0] if lines else "",
+        "losses": [x.hex() for x in losses], "ms": min(seconds) / steps * 1e3, "predicted_ms": max(step.predicted_seconds()) * 1e3,
+        "peak": max(first_peak, account["device"]["peak"]), "pinned": account["pinned"]["peak"], "line": lines[0] if lines else "",
     }))  # fmt: skip
+
+
+def epoch_seconds(model, x, y, rows):
+    """Of each epoch: nobody reads a loss while its steps run."""
+    import keras
+
+    times = []
+
+    class Clock(keras.callbacks.Callback):
+        def on_epoch_begin(self, epoch, logs=None):
+            times.append(-time.perf_counter())
+
+        def on_epoch_end(self, epoch, logs=None):
+            float(logs["loss"])
+            times[-1] += time.perf_counter()
+
+    model.fit(x, y, batch_size=rows, epochs=EPOCHS, shuffle=False, verbose=0, callbacks=[Clock()])
+    return times
 
 
 # --- all of them --------------------------------------------------------------------------------------------------------------------------
@@ -88,9 +107,25 @@ def run(work, steps, limit=None, means=None):
     """What the worker found, or the error's text."""
     environment = {**os.environ, "TANDEM_DEVICE": "gpu:0", "TANDEM_EMULATE_GPU": "1x4GiB@12GB/s"}
     if limit:
-        environment |= {"TANDEM_GPU_MEMORY": f"{limit}B", "TANDEM_PLAN_MEANS": means}
+        environment["TANDEM_GPU_MEMORY"] = f"{limit}B"
+    if means:
+        environment["TANDEM_PLAN_MEANS"] = means
     done = subprocess.run([sys.executable, __file__, "--worker", work, "--steps", str(steps)], env=environment, capture_output=True, text=True)
     return json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else done.stderr
+
+
+def row(work, steps, mode, free, found, limit, is_least=False):
+    """Of one run, with one without a limit right after it for the ratio."""
+    again = run(work, steps)
+    made = {
+        "work": work, "mode": mode, "limit": limit, "share": round(100 * limit / free["peak"]), "unlimited": free["peak"], "peak": found["peak"],
+        "pinned": found["pinned"], "same": found["losses"] == free["losses"], "is_least": is_least, "line": found["line"],
+        "predicted": percent(found["predicted_ms"], free["predicted_ms"]), "measured": percent(found["ms"], again["ms"]),
+        "predicted_ms": found["predicted_ms"], "ms": found["ms"], "error": percent(found["predicted_ms"], found["ms"]),
+    }  # fmt: skip
+    print(made, flush=True)
+    assert made["same"], "other losses than without a limit"
+    return made
 
 
 def table(works, shares, steps):
@@ -111,17 +146,18 @@ def table(works, shares, steps):
                     found = run(work, steps, limit, means)
                 if isinstance(found, str):
                     raise SystemExit(f"{work}, {share} %, {mode}: {found}")
-                again = run(work, steps)  # beside it, for the ratio
-                predicted = re.search(r"predicted ([+-]?\d+) %", found["line"])
-                rows.append({
-                    "work": work, "share": share, "mode": mode, "limit": limit, "unlimited": free["peak"], "peak": found["peak"],
-                    "pinned": found["pinned"], "same": found["losses"] == free["losses"], "is_least": bool(least),
-                    "predicted": int(predicted[1]) if predicted else 0, "measured": round((found["ms"] / again["ms"] - 1) * 100), "line": found["line"],
-                })  # fmt: skip
-                print(rows[-1], flush=True)
-                assert rows[-1]["same"], "other losses than without a limit"
+                rows.append(row(work, steps, mode, free, found, limit, bool(least)) | {"share": share})
                 assert found["peak"] <= limit, "more than the limit"
+        for mode, means in BASELINES.items():
+            found = run(work, steps, means=means)
+            if isinstance(found, str):
+                raise SystemExit(f"{work}, {mode}: {found}")
+            rows.append(row(work, steps, mode, free, found, found["peak"]))
     return rows
+
+
+def percent(a, b):
+    return round((a / b - 1) * 100)
 
 
 def mib(n):
@@ -133,17 +169,20 @@ def markdown(rows, steps):
         "# What a memory limit costs\n\n"
         f"Made by `tools/budget_table.py --write`: {steps} steps of each network on the emulated GPU (one core of the CPU, a link of 12 GB/s), at parts of the\n"
         "memory that it takes without a limit. Losses are the same, bit for bit, in every row, and no peak is above its limit; the tool stops otherwise.\n"
-        "Measured is the median step beside that of a run without a limit right after it; the machine had other work, so a few percent mean nothing.\n"
+        "Measured is a step of `fit`'s fastest epoch; the slowdown is that beside a run without a limit right after it. Predicted is what `tandem.explain` says, and error how\n"
+        "far that is from the measured time; the machine had other work, so a few percent mean nothing.\n"
         "Where less than the least was asked for, the row is for the least (marked *).\n\n"
-        "`computed again only` has nothing but recomputation, `host only` nothing but results and state on the host.\n\n"
+        "`computed again only` has nothing but recomputation, `host only` nothing but results and state on the host. The last two of each network are what others do, on the\n"
+        "same engine and without a limit: of the values that the backward pass reads every sqrt(n)-th is kept, or all of them go to the host and come back.\n\n"
         "![slowdown against memory](budget.svg)\n\n"
-        "| network | limit | MiB | peak MiB | on the host MiB | means | predicted | measured | what was done |\n|---|---|---|---|---|---|---|---|---|\n"
+        "| network | limit | MiB | peak MiB | on the host MiB | means | predicted | measured | predicted ms | measured ms | error | what was done |\n"
+        "|---|---|---|---|---|---|---|---|---|---|---|---|\n"
     )
     for r in rows:
-        done = r["line"].split(": ", 2)[-1].rsplit(", predicted", 1)[0] if r["line"] else "fits"
+        done = r["line"].split(": ", 2)[-1].rsplit(", predicted", 1)[0] if r["line"] else "fits" if r["mode"] in MODES else ""
         text += (
             f"| {r['work']} | {r['share']} %{'*' if r['is_least'] else ''} | {mib(r['limit'])} | {mib(r['peak'])} | {mib(r['pinned'])} | {r['mode']} "
-            f"| {r['predicted']:+} % | {r['measured']:+} % | {done} |\n"
+            f"| {r['predicted']:+} % | {r['measured']:+} % | {r['predicted_ms']:.2f} | {r['ms']:.2f} | {r['error']:+} % | {done} |\n"
         )
     return text
 
@@ -171,6 +210,11 @@ def svg(rows):
             points = sorted({(100 * r["limit"] / r["unlimited"], r["measured"]) for r in rows if r["work"] == work and r["mode"] == mode})
             line = " ".join(f"{x:.1f},{y:.1f}" for x, y in (place(*p) for p in points))
             parts.append(f'<polyline points="{line}" fill="none" stroke="{colors[work]}" stroke-width="2" stroke-dasharray="{dashes[mode]}"/>')
+        for mode, shape in zip(BASELINES, ("sqrt", "all")):
+            for r in rows:
+                if r["work"] == work and r["mode"] == mode:
+                    x, y = place(100 * r["peak"] / r["unlimited"], r["measured"])
+                    parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colors[work]}"/><text x="{x + 5:.1f}" y="{y:.1f}" font-size="9">{shape}</text>')
         parts.append(f'<text x="{width - 120}" y="{34 + 16 * w}" fill="{colors[work]}">{work}</text>')
     for m, mode in enumerate(MODES):
         y = 100 + 16 * m

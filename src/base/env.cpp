@@ -58,7 +58,7 @@ constexpr Variable kVariables[] = {
      "all."},
     {"TANDEM_PLAN_MEANS", "recompute,offload,state",
      "By what a plan may stay within a limit, with commas between: computing results again, results on the host, state on the host. Fewer "
-     "are for comparing."},
+     "are for comparing. So are `sqrt` and `offload_all`: what others do, in steps on a GPU, without a look at the limit."},
     {"TANDEM_VERIFY", "0", "`1` checks every plan and the graph after every pass in release builds too."},
     {"TANDEM_KERAS_UNTESTED", "0", "`1` lets Python use a version of Keras that was not tested."},
 };

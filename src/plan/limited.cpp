@@ -31,6 +31,7 @@ class LimitedPlanner {
   }
 
   Plan run() {
+    if (options_.baseline) return along(*options_.baseline);
     std::vector<size_t> capacities(devices_.size());
     Plan plan = placed(units_, {});
     for (size_t d = 0; d < devices_.size(); ++d) {
@@ -68,6 +69,14 @@ class LimitedPlanner {
     std::vector<size_t> bytes;
     for (const Unit& u : units_.units) bytes.push_back(scratch_bytes(u, facts_, bodies_));
     return bytes;
+  }
+  Plan along(Baseline baseline) {
+    const auto card = std::ranges::find(devices_, false, &DeviceFacts::host_memory);
+    if (card == devices_.end() || host_ < 0) return placed(units_, {});
+    const auto device = static_cast<int32_t>(card - devices_.begin());
+    const Schedule fixed{.actions = baseline_actions(problem_of(units_, scratch(), facts_, device, 0), baseline)};
+    std::vector<int32_t> origin;
+    return placed(scheduled(units_, fixed, devices_, device, origin), {});
   }
   // By the cost model, in the order that they are in. Of one device: that is where the time goes.
   double unlimited_seconds() {

@@ -8,6 +8,7 @@
 #include "codegen/cost.hpp"
 #include "device/device.hpp"
 #include "plan/lower.hpp"
+#include "plan/schedule_baselines.hpp"
 #include "plan/units.hpp"
 
 namespace tandem::plan {
@@ -148,6 +149,7 @@ struct PlanOptions {
   int64_t effort = 100'000'000;     // steps of search (ScheduleOptions), about a second
   std::function<bool()> is_enough;  // likewise
   bool may_recompute = true, may_offload = true;
+  std::optional<Baseline> baseline;  // this schedule instead, whatever the limits are
 };
 
 // Orders the units, gives results the places of operands that die with them, outputs those of donated inputs, everything an address, and

@@ -63,10 +63,9 @@ class Walk {
       free_[queue] = std::max(free_[queue], two_before[compute_of(plan_.steps[i])]);
       step(i, spans);
     }
-    for (const auto& [queue, compute] : copies_) free_[queue] = std::max(free_[queue], queue_end(compute));
+    for (const auto& [queue, compute] : copies_) free_[queue] = std::max(free_[queue], free_[compute]);
     for (size_t i = plan_.prefetches; i < plan_.steps.size(); ++i) step(i, spans);
-    for (const auto& [queue, compute] : copies_)
-      if (compute < free_.size()) free_[compute] = std::max(free_[compute], free_[queue]);
+    for (const auto& [queue, compute] : copies_) free_[compute] = std::max(free_[compute], free_[queue]);
     for (const int32_t i : plan_.waits_at_end) host_ = std::max(host_, end_[static_cast<size_t>(i)]);
     std::ranges::rotate(computed_, computed_.begin() + 1);
     computed_.back() = free_;
@@ -74,7 +73,6 @@ class Walk {
     for (const double f : free_) end = std::max(end, f);
     return end;
   }
-  double queue_end(size_t queue) const { return queue < free_.size() ? free_[queue] : 0; }
 
   void step(size_t i, std::vector<Simulated::Span>* spans) {
     const Step& s = plan_.steps[i];

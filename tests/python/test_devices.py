@@ -107,6 +107,7 @@ NAMES = textwrap.dedent("""
     found["gradient"] = bool(np.allclose(tape.gradient(loss, v), 2 * a.numpy()))
     rows = tf.explain(f)
     found["explain"] = sorted({r.device.replace(local, "") for r in rows}) + [all(r.seconds >= 0 and r.why and r.op for r in rows)]
+    found["predicted"] = all(c.compiled.predicted_seconds() > 0 for c in f._concrete.values())
     batches = list(tf.data.Dataset.range(5).batch(2).apply(tf.data.experimental.prefetch_to_device("/gpu:1")))
     found["prefetch"] = [[short(b), b.numpy().tolist()] for b in batches]
     info = tf.config.experimental.get_memory_info("GPU:1")
@@ -180,6 +181,7 @@ def test_names_of_devices():
     assert found["function"] == ["GPU:1", "CPU:0", True]
     assert found["scope of the call"] == "GPU:0" and found["gradient"]
     assert found["explain"] == ["CPU:0", "GPU:1", True]
+    assert found["predicted"]
     assert found["prefetch"] == [["GPU:1", [0, 1]], ["GPU:1", [2, 3]], ["GPU:1", [4]]]
     assert found["memory"] == [True, True, True, 256]
     local = "/job:localhost/replica:0/task:0/device:"

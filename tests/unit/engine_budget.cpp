@@ -1,6 +1,7 @@
 // Training within a device's memory: the same bits as without a limit, never more than the limit, and an error that says what would do.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 #include <random>
 
@@ -84,6 +85,7 @@ class Budgets : public ::testing::Test {
   struct Trained {
     std::vector<float> losses, weights;
     size_t peak = 0, pinned_peak = 0;
+    double predicted_seconds = 0;
     plan::Plan plan;
   };
   static Trained train(const Machine& m, const Net& net, int steps) {
@@ -108,6 +110,7 @@ class Budgets : public ::testing::Test {
       out.resize(states);
       state = std::move(out);
     }
+    t.predicted_seconds = x->run_seconds();
     t.peak = m.device.memory().peak();
     t.pinned_peak = m.device.pinned_memory().peak();
     for (const TensorRef& s : state) {
@@ -293,6 +296,38 @@ TEST_F(Budgets, MoreMemoryIsNeverSlower) {
     EXPECT_GT(t.plan.seconds, 0);
     EXPECT_LE(t.plan.seconds, before);
     before = t.plan.seconds;
+  }
+}
+
+TEST_F(Budgets, WhatIsPredictedIsTheFinishedPlan) {
+  const Net net{.layers = 8, .rows = 256, .width = 48};
+  const Trained free = train(machine(kPlenty), net, 1);
+  EXPECT_GT(free.predicted_seconds, 0);
+  const Trained t = train(machine(free.plan.peak_bytes(0) * 55 / 100), net, 1);
+  ASSERT_EQ(t.plan.budgets.size(), 1u);
+  const plan::BudgetReport& report = t.plan.budgets[0];
+  EXPECT_EQ(t.predicted_seconds, report.predicted_seconds);
+  EXPECT_EQ(free.predicted_seconds, report.unlimited_predicted_seconds);
+  EXPECT_GE(t.predicted_seconds, free.predicted_seconds);
+  const double percent = std::round((t.predicted_seconds / free.predicted_seconds - 1) * 100);
+  const std::string line = plan::summary(report, "late");
+  EXPECT_NE(line.find(cat("predicted +", percent, " %")), std::string::npos) << line;
+}
+
+TEST_F(Budgets, WhatOthersDoHasTheSameBits) {
+  const Net net{.layers = 12, .rows = 256, .width = 48};
+  const Trained free = train(machine(kPlenty), net, 3);
+  for (const char* baseline : {"sqrt", "offload_all"}) {
+    setenv("TANDEM_PLAN_MEANS", baseline, 1);
+    const Trained t = train(machine(kPlenty), net, 3);
+    unsetenv("TANDEM_PLAN_MEANS");
+    SCOPED_TRACE(baseline);
+    plan::verify(t.plan);
+    EXPECT_EQ(t.losses, free.losses);
+    EXPECT_EQ(t.weights, free.weights);
+    EXPECT_LT(t.peak, free.peak);
+    EXPECT_EQ(t.peak, t.plan.peak_bytes(0));
+    EXPECT_GT(t.predicted_seconds, free.predicted_seconds);
   }
 }
 
