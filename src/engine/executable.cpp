@@ -376,6 +376,14 @@ size_t pinned_limit(const Devices& devices, size_t own_bytes) {
 
 }  // namespace
 
+Planned plan_of(const Lowered& lowered, std::span<const plan::DeviceFacts> facts, const plan::PlanOptions& options) {
+  Planned made;
+  made.programs = lowered.programs;
+  made.seconds = lowered.seconds;
+  made.plan = plan::make_plan(lowered.units, lowered.tables, lowered.kernels, facts, options);
+  return made;
+}
+
 Planned planned(plan::Request request, const Devices& devices, size_t own_pinned_bytes) {
   std::vector<plan::DeviceFacts> device_facts;
   request.host_memory.clear();
@@ -395,18 +403,16 @@ Planned planned(plan::Request request, const Devices& devices, size_t own_pinned
   if (!devices.at(0).info().executes) know_times();
   Planner planner;
   // Kernels first, since where things lie depends on what they need.
-  planner.plan = [&](const plan::Request& r, std::span<const plan::DeviceFacts> facts, const plan::PlanOptions& options) {
-    plan::Tables tables;
-    plan::Units units = plan::lower(r, tables);
-    Planned made;
-    std::vector<plan::KernelFacts> kernels;
-    for (const plan::Tables::Entry& e : tables.kernels) {
+  planner.lower = [&](const plan::Request& r) {
+    Lowered made;
+    made.units = plan::lower(r, made.tables);
+    for (plan::Tables::Entry& e : made.tables.kernels) {
       device::Device& device = devices.at(e.device);
       made.programs.push_back(device.load(e.kernel));
-      kernels.push_back(facts_of(e.kernel, *made.programs.back()));
-      if (is_timed) made.seconds.push_back(kernels.back().seconds = device.seconds(e.kernel));
+      made.kernels.push_back(facts_of(e.kernel, *made.programs.back()));
+      if (is_timed) made.seconds.push_back(made.kernels.back().seconds = device.seconds(e.kernel));
+      e.kernel = {};
     }
-    made.plan = plan::make_plan(std::move(units), std::move(tables), kernels, facts, options);
     return made;
   };
   // Nodes carry where they run: decisions about memory may rewrite the graph.
@@ -421,8 +427,12 @@ Planned planned(plan::Request request, const Devices& devices, size_t own_pinned
   // Times are only asked for where a limit makes a difference: a device may have to be measured for them.
   std::vector<plan::DeviceFacts> free = device_facts;
   for (plan::DeviceFacts& f : free) f.limit_bytes = 0;
-  Planned made = planner.plan(placed, free, {});
-  if (made.plan.prefetches > 0 && !fits(made.plan, device_facts)) made = planner.plan(placed, free, {.may_prefetch = false});
+  Planned made = [&] {
+    const Lowered lowered = planner.lower(placed);
+    Planned first = plan_of(lowered, free, {});
+    if (first.plan.prefetches == 0 || fits(first.plan, device_facts)) return first;
+    return plan_of(lowered, free, {.may_prefetch = false});
+  }();
   if (!fits(made.plan, device_facts)) {
     know_times();
     for (plan::DeviceFacts& f : device_facts)

@@ -296,6 +296,25 @@ TEST_F(Budgets, MoreMemoryIsNeverSlower) {
   }
 }
 
+TEST_F(Budgets, MoreMemoryIsNeverSlowerForAnyOfSeveralNets) {
+  for (const Net& net : {Net{.layers = 6, .rows = 256, .width = 48}, Net{.layers = 9, .rows = 16, .width = 64}}) {
+    const size_t unlimited = train(machine(kPlenty), net, 1).plan.peak_bytes(0);
+    double before = 1e9;
+    int limited = 0;
+    for (int step = 0; step < 12; ++step) {
+      const size_t limit = unlimited * (28 + 6 * static_cast<size_t>(step)) / 100;
+      SCOPED_TRACE(testing::Message() << net.layers << " layers, limit " << limit << " of " << unlimited);
+      Trained t;
+      if (refusal([&] { t = train(machine(limit), net, 1); }) != "it fits") continue;
+      ++limited;
+      EXPECT_GT(t.plan.seconds, 0);
+      EXPECT_LE(t.plan.seconds, before);
+      before = t.plan.seconds;
+    }
+    EXPECT_GT(limited, 8);
+  }
+}
+
 TEST_F(Budgets, TheHostsMemoryHasALimitOfItsOwn) {
   const Net net{.layers = 12, .rows = 8, .width = 96};
   const size_t state = 24 * 96 * 96 * sizeof(float);
