@@ -391,11 +391,14 @@ TEST_F(Budgets, RandomGraphsHaveTheSameBitsWithinAnyLimit) {
         const auto bound = x->bind(inputs);
         plan::verify(bound->plan());
         peak = bound->plan().peak_bytes(0);
+        // What is on its way to the host is still there while it runs.
+        const bool keeps_places = std::ranges::all_of(std::span(bound->plan().donated).first(kStates), [](int32_t d) { return d >= 0; });
         const bool stays = std::ranges::find(bound->plan().input_devices, 1) == bound->plan().input_devices.end();
-        if (step == 1 || stays) m.device.memory().reset_peak();
+        const bool is_settled = stays || (step == 1 && keeps_places);
+        if (is_settled) m.device.memory().reset_peak();
         for (const plan::BudgetReport& r : bound->plan().budgets) with_state += r.state_bytes > 0;
         bound->run(inputs, out);
-        if (step == 1 || stays) EXPECT_EQ(m.device.memory().peak(), peak);  // what is on its way to the host is still there
+        if (is_settled) EXPECT_EQ(m.device.memory().peak(), peak);
         for (const TensorRef& t : out) {
           const std::vector<float> numbers = read(m, t);
           all.insert(all.end(), numbers.begin(), numbers.end());
