@@ -406,6 +406,15 @@ size_t pinned_limit(const Devices& devices, size_t own_bytes) {
 
 }  // namespace
 
+Planned plan_of(const Lowered& lowered, std::span<const plan::DeviceFacts> facts, const plan::PlanOptions& options) {
+  Planned made;
+  made.programs = lowered.programs;
+  made.seconds = lowered.seconds;
+  made.plan = plan::make_plan(lowered.units, lowered.tables, lowered.kernels, facts, options);
+  if (lowered.is_timed) made.run_seconds = plan::simulate(made.plan, {made.seconds, facts}).seconds;
+  return made;
+}
+
 Planned planned(plan::Request request, const Devices& devices, Times times, size_t own_pinned_bytes) {
   std::vector<plan::DeviceFacts> device_facts;
   request.host_memory.clear();
@@ -424,20 +433,18 @@ Planned planned(plan::Request request, const Devices& devices, Times times, size
   if (times == Times::Wanted || !devices.at(0).info().executes) know_times();
   Planner planner;
   // Kernels first, since where things lie depends on what they need.
-  planner.plan = [&](const plan::Request& r, std::span<const plan::DeviceFacts> facts, const plan::PlanOptions& options) {
-    plan::Tables tables;
-    plan::Units units = plan::lower(r, tables);
-    Planned made;
-    std::vector<plan::KernelFacts> kernels;
-    for (const plan::Tables::Entry& e : tables.kernels) {
+  planner.lower = [&](const plan::Request& r) {
+    Lowered made;
+    made.is_timed = is_timed;
+    made.units = plan::lower(r, made.tables);
+    for (plan::Tables::Entry& e : made.tables.kernels) {
       device::Device& device = devices.at(e.device);
       const Working loading(Working::Thread::Own);  // it has locks, unlike the search
       made.programs.push_back(device.load(e.kernel));
-      kernels.push_back(facts_of(e.kernel, *made.programs.back()));
-      if (is_timed) made.seconds.push_back(kernels.back().seconds = timed_seconds(devices, e, made.programs.back()));
+      made.kernels.push_back(facts_of(e.kernel, *made.programs.back()));
+      if (is_timed) made.seconds.push_back(made.kernels.back().seconds = timed_seconds(devices, e, made.programs.back()));
+      e.kernel = {};
     }
-    made.plan = plan::make_plan(std::move(units), std::move(tables), kernels, facts, options);
-    if (is_timed) made.run_seconds = plan::simulate(made.plan, {made.seconds, facts}).seconds;
     return made;
   };
   // Nodes carry where they run: decisions about memory may rewrite the graph.
@@ -451,25 +458,28 @@ Planned planned(plan::Request request, const Devices& devices, Times times, size
   if (devices.count() > 1) placed.device_of = [&](const ir::Node& n) { return planner.device_of(graph, n); };
   // Times are only asked for where a limit makes a difference: a device may have to be measured for them.
   const std::optional<plan::Baseline> baseline = plan::baseline_of(env::get("TANDEM_PLAN_MEANS"));
-  const auto without_limit = [&](const plan::Request& r) {
+  const auto without_limit = [&](const Lowered& lowered) {
     std::vector<plan::DeviceFacts> free = device_facts;
     for (plan::DeviceFacts& f : free) f.limit_bytes = 0;
-    return planner.plan(r, free, {.baseline = baseline});
+    return plan_of(lowered, free, {.baseline = baseline});
   };
-  const plan::Request roomy = placed;
-  Planned made = without_limit(roomy);
-  if (made.plan.prefetches > 0 && !fits(made.plan, device_facts)) {  // which takes a batch's memory twice
-    placed.fresh_inputs.clear();
-    made = without_limit(placed);
+  Lowered lowered = planner.lower(placed);
+  Planned made = without_limit(lowered);
+  const bool prefetches = made.plan.prefetches > 0;
+  if (prefetches && !fits(made.plan, device_facts)) {  // which takes a batch's memory twice
+    lowered.units.fresh_inputs.clear();
+    made = without_limit(lowered);
   }
   if (!baseline && !fits(made.plan, device_facts)) {
     know_times();
     for (plan::DeviceFacts& f : device_facts)
       if (f.host_memory) f.limit_bytes = pinned_limit(devices, own_pinned_bytes);
+    const double free_seconds = without_limit(planner.lower(placed)).run_seconds;
+    if (prefetches) placed.fresh_inputs.clear();
     made = planned_within(placed, devices, device_facts, planner);
     for (plan::BudgetReport& r : made.plan.budgets) {
       r.predicted_seconds = made.run_seconds;
-      r.unlimited_predicted_seconds = without_limit(roomy).run_seconds;
+      r.unlimited_predicted_seconds = free_seconds;
     }
     if (!fits(made.plan, device_facts)) refuse_several(made.plan, device_facts, devices, request.graph.name);
   }

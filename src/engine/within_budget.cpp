@@ -1,6 +1,7 @@
 #include "engine/within_budget.hpp"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 
 #include "base/env.hpp"
@@ -42,7 +43,8 @@ class Chooser {
   }
 
   Planned run() {
-    Planned first = planner_.plan(request_, facts_, options(effort_ / kQuickShare));
+    as_it_is_ = planner_.lower(request_);
+    Planned first = plan_of(as_it_is_, facts_, options(effort_ / kQuickShare));
     const auto host = std::ranges::find(facts_, true, &DeviceFacts::host_memory);
     if (first.plan.budgets.empty() || host == facts_.end()) return first;
     device_ = first.plan.budgets[0].device;
@@ -64,8 +66,15 @@ class Chooser {
   PlanOptions options(int64_t effort) const {
     return {.effort = effort, .is_enough = devices_.is_enough, .may_recompute = may_recompute_, .may_offload = may_offload_};
   }
-  // Nothing when it does not fit.
-  std::optional<Planned> plan(const Candidate& c, size_t limit, int64_t effort) {
+  struct Prepared {
+    size_t sent_bytes = 0;
+    int64_t updates_on_host = 0;
+    Lowered lowered;
+  };
+  const Prepared& prepared(const Candidate& c) {
+    const auto [known, is_new] = prepared_.try_emplace({c.bytes, c.updates});
+    Prepared& made = known->second;
+    if (!is_new) return made;
     const Placement p = placement_->place(c.bytes, c.updates);
     plan::Request request{p.graph};
     request.bindings = request_.bindings;
@@ -78,13 +87,19 @@ class Chooser {
       const auto number = static_cast<size_t>(&n - p.graph.nodes.data());
       return p.on_host[number] ? host_ : planner_.device_of(p.graph, n);
     };
+    made = {p.sent_bytes, std::ranges::count(p.on_host, true), planner_.lower(request)};
+    return made;
+  }
+  // Nothing when it does not fit.
+  std::optional<Planned> plan(const Candidate& c, size_t limit, int64_t effort) {
+    const Prepared& p = prepared(c);
     std::vector<DeviceFacts> facts = facts_;
     facts[static_cast<size_t>(device_)].limit_bytes = limit;
     size_t& pinned = facts[static_cast<size_t>(host_)].limit_bytes;
     pinned = host_limit_;
     if (pinned > 0 && p.sent_bytes >= pinned) return {};
     if (pinned > 0) pinned -= p.sent_bytes;
-    Planned made = planner_.plan(request, facts, options(effort));
+    Planned made = plan_of(p.lowered, facts, options(effort));
     if (log::enabled(log::Topic::Plan))
       log::write(log::Topic::Plan,
                  cat("budget: limit ", limit, ", state on the host ", p.sent_bytes, c.updates == Updates::OnHost ? ", updated there" : "",
@@ -100,7 +115,7 @@ class Chooser {
     for (const plan::Arena& a : made.plan.arenas)
       if (a.pinned_by == device_) made.pinned_bytes += device::Account::counted(a.bytes);
     made.state_bytes = p.sent_bytes;
-    made.updates_on_host = std::ranges::count(p.on_host, true);
+    made.updates_on_host = p.updates_on_host;
     return made;
   }
 
@@ -149,7 +164,7 @@ class Chooser {
       std::vector<DeviceFacts> facts = facts_;
       facts[static_cast<size_t>(device_)].limit_bytes = kPlenty;
       facts[static_cast<size_t>(host_)].limit_bytes = 0;
-      unlimited_ = planner_.plan(request_, facts, {});
+      unlimited_ = plan_of(as_it_is_, facts, {});
     }
     return *unlimited_;
   }
@@ -232,6 +247,8 @@ class Chooser {
   size_t limit_ = 0;
   std::optional<StatePlacement> placement_;
   std::optional<Planned> unlimited_;
+  Lowered as_it_is_;                                         // no state on the host
+  std::map<std::pair<size_t, Updates>, Prepared> prepared_;  // by Candidate
   Candidate chosen_;
   size_t host_limit_ = 0;      // of what waits on the host; 0: none
   size_t nearest_ = SIZE_MAX;  // of the plans that were too large for the limit, what the smallest needs

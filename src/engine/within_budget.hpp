@@ -3,14 +3,27 @@
 #pragma once
 #include <tandem/error.hpp>
 
+#include <functional>
+
 #include "engine/engine.hpp"
 #include "engine/state_placement.hpp"
 
 namespace tandem::engine {
 
-// How a request becomes a plan, without deciding anything about memory.
+// A request as units, with the programs of its kernels: many plans are made of it.
+struct Lowered {
+  plan::Units units;
+  plan::Tables tables;  // kernels are only counted any more
+  std::vector<plan::KernelFacts> kernels;
+  std::vector<std::shared_ptr<const device::Program>> programs;
+  bool is_timed = false;
+  std::vector<double> seconds;  // Planned::seconds
+};
+Planned plan_of(const Lowered& lowered, std::span<const plan::DeviceFacts> facts, const plan::PlanOptions& options);
+
+// How a request becomes units, without deciding anything about memory.
 struct Planner {
-  std::function<Planned(const plan::Request&, std::span<const plan::DeviceFacts>, const plan::PlanOptions&)> plan;
+  std::function<Lowered(const plan::Request&)> lower;
   // Where a node of a graph is computed when there is no limit.
   std::function<int32_t(const ir::Graph&, const ir::Node&)> device_of;
 };

@@ -16,9 +16,9 @@ namespace tandem::plan {
 namespace {
 
 constexpr int kRounds = 8;            // of scheduling for less because addresses did not fit
-constexpr int kSmallerTargets = 2;    // that are tried besides: a plan for less memory may take less time
+constexpr int kSmallerTargets = 4;    // that are scheduled for before: a schedule for less memory is the start of that for more
 constexpr double kNextTarget = 0.84;  // of one to the next; they are the same for every limit, so that plans for two limits share them
-constexpr int64_t kSmallerShare = 4;  // each has this part of the effort
+constexpr int64_t kSmallerShare = 8;  // each has this part of the effort
 
 class LimitedPlanner {
  public:
@@ -98,17 +98,34 @@ class LimitedPlanner {
     Plan plan;
     size_t peak = 0;
   };
+  Schedule scheduled_for(size_t target, int64_t effort, const std::vector<ScheduleAction>& start) {
+    ScheduleProblem problem = problem_of(units_, scratch_, facts_, report_.device, target);
+    if (!options_.may_offload) problem.link = {};
+    if (!options_.may_recompute)
+      for (ScheduleUnit& u : problem.units) u.once = true;
+    return schedule(problem, {.effort = steps_for(problem, effort), .start = start, .is_enough = options_.is_enough});
+  }
+  // More memory is not slower: the schedule for less memory, which was itself begun from one for still less. Nothing where the quick rules
+  // find the best there is, or none for less.
+  std::vector<ScheduleAction> for_less(size_t target) {
+    const auto is_best = [](const Schedule& s) { return s.fits && s.cost <= s.bound; };
+    if (is_best(scheduled_for(target, 0, {}))) return {};
+    std::vector<size_t> targets;
+    for (size_t t = next_below(target); targets.size() < kSmallerTargets && t > 0 && scheduled_for(t, 0, {}).fits; t = next_below(t))
+      targets.push_back(t);
+    std::vector<ScheduleAction> best;
+    for (auto t = targets.rbegin(); t != targets.rend(); ++t)
+      if (Schedule s = scheduled_for(*t, options_.effort / kSmallerShare, best); s.fits) best = std::move(s.actions);
+    return best;
+  }
+
   // For so many bytes of values, and then for less, until what lies apart from each other fits as well.
-  std::optional<Found> find(size_t target, int64_t effort, int rounds) {
+  std::optional<Found> find(size_t target, const std::vector<ScheduleAction>& start) {
     const auto d = static_cast<size_t>(report_.device);
     std::vector<size_t> capacities = *capacities_;
-    for (int round = 0; round < rounds; ++round) {
-      ScheduleProblem problem = problem_of(units_, scratch_, facts_, report_.device, target);
-      if (!options_.may_offload) problem.link = {};
-      if (!options_.may_recompute)
-        for (ScheduleUnit& u : problem.units) u.once = true;
+    for (int round = 0; round < kRounds; ++round) {
       Found f;
-      f.schedule = schedule(problem, {.effort = steps_for(problem, effort), .is_enough = options_.is_enough});
+      f.schedule = scheduled_for(target, options_.effort, start);
       if (!f.schedule.fits) {
         report_.least_bytes = std::min(report_.least_bytes, report_.fixed_bytes + static_cast<size_t>(f.schedule.least_limit));
         return {};
@@ -137,16 +154,8 @@ class LimitedPlanner {
     scratch_ = scratch();
     dump_problem(problem_of(units_, scratch_, facts_, device, 0));
     room_ = report_.limit_bytes > report_.fixed_bytes ? report_.limit_bytes - report_.fixed_bytes : 0;
-    size_t target = room_ / codegen::kAlignment * codegen::kAlignment;
-    std::optional<Found> best = find(target, options_.effort, kRounds);
-    // More memory is never slower: what was found for less is taken where it is better.
-    for (int i = 0; best && i < kSmallerTargets; ++i) {
-      target = next_below(target);
-      if (target == 0 || best->schedule.cost <= best->schedule.bound) break;
-      std::optional<Found> other = find(target, options_.effort / kSmallerShare, 1);
-      if (!other) break;
-      if (other->schedule.cost < best->schedule.cost) best = std::move(other);
-    }
+    const size_t target = room_ / codegen::kAlignment * codegen::kAlignment;
+    std::optional<Found> best = find(target, for_less(target));
     if (best) {
       describe(*best);
       units_ = std::move(best->units);

@@ -142,6 +142,35 @@ TEST_P(Conformance, UploadsRows) {
   }
 }
 
+// What copies are staged in is the host's, and where its limit leaves no room they are done at once.
+TEST_P(Conformance, UploadsStayWithinTheHostsLimit) {
+  device::Stream& stream = device().stream(device::StreamKind::Compute);
+  stream.synchronize();
+  device::Account& host = device::host_account();
+  constexpr size_t kRowBytes = 4000, kRows = 40;
+  std::vector<uint8_t> rows(kRowBytes * kRows), back(rows.size());
+  std::vector<int64_t> numbers(kRows);
+  for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<uint8_t>(i * 31 + i / 251);
+  for (size_t i = 0; i < kRows; ++i) numbers[i] = static_cast<int64_t>(kRows - 1 - i);
+  const device::BufferRef a = device().allocate(rows.size()), b = device().allocate(rows.size());
+  const size_t before = host.in_use(), limit = before + 10'000;  // for two rows
+  host.set_limit(limit);
+  host.reset_peak();
+  for (size_t i = 0; i < kRows; ++i)
+    stream.upload(static_cast<uint8_t*>(a->data()) + i * kRowBytes, rows.data() + i * kRowBytes, kRowBytes);
+  stream.upload_rows(b->data(), {rows.data(), kRowBytes, kRowBytes, numbers});
+  const size_t peak = host.peak();
+  EXPECT_LE(peak, limit);
+  if (device().info().name.starts_with("gpu")) EXPECT_GT(peak, before) << "staging is counted";
+  for (const bool is_reversed : {false, true}) {
+    stream.download(back.data(), (is_reversed ? b : a)->data(), back.size());
+    stream.synchronize();
+    for (size_t i = 0; executes() && i < kRows; ++i)
+      ASSERT_EQ(std::memcmp(back.data() + i * kRowBytes, rows.data() + (is_reversed ? kRows - 1 - i : i) * kRowBytes, kRowBytes), 0) << i;
+  }
+  host.set_limit(0);
+}
+
 TEST_P(Conformance, NothingIsMovedByEmptyCopies) {
   device::Stream& stream = device().stream(device::StreamKind::Compute);
   const device::BufferRef a = device().allocate(0);

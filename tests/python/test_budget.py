@@ -58,18 +58,22 @@ PROGRAM = textwrap.dedent("""
     rows = int(sys.argv[2])
     x = random.randint(0, 600, (rows, *shape)) if len(shape) == 1 and work != "mlp" else random.rand(rows, *shape).astype("float32")
     y = random.randint(0, 10, len(x))
-    history = model.fit(x, y, batch_size=32, epochs=2, verbose=2, shuffle=False).history["loss"]
+    how = {"epochs": 2, "verbose": 2, "shuffle": False}
+    if "dataset" in sys.argv:
+        history = model.fit(tandem.data.Dataset.from_tensor_slices((x, y)).batch(32), **how).history["loss"]
+    else:
+        history = model.fit(x, y, batch_size=32, **how).history["loss"]
     account = _core.memory_account()
     weights = [float(np.abs(w, dtype="float64").sum()) for w in model.get_weights()]
     print(json.dumps({"loss": history, "weights": weights, "device": account["device"], "pinned": account["pinned"]}))
 """)
 
 
-def run(work, limit=None, rows=96, **environment):
+def run(work, limit=None, rows=96, kind="arrays", **environment):
     environment = {**os.environ, "TANDEM_DEVICE": "gpu:0", "TANDEM_EMULATE_GPU": "1x1GiB@12GB/s", "TANDEM_VERIFY": "1", **environment}
     if limit:
         environment["TANDEM_GPU_MEMORY"] = f"{limit}B"
-    return subprocess.run([sys.executable, "-c", PROGRAM, work, str(rows)], env=environment, capture_output=True, text=True)
+    return subprocess.run([sys.executable, "-c", PROGRAM, work, str(rows), kind], env=environment, capture_output=True, text=True)
 
 
 def trained(work, limit=None, **environment):
@@ -149,6 +153,19 @@ def test_batches_in_parts_when_nothing_else_fits():
     close(parts, trained("wide"))
     assert parts["device"]["peak"] <= limit
     assert len(parts["lines"]) == 1 and parts["lines"][0].endswith("parts, which rounds otherwise"), parts["lines"]
+
+
+def test_batches_of_a_dataset_in_parts():
+    parts = trained("wide", 700_000, rows=100, kind="dataset")  # the last batch has 4 rows
+    close(parts, trained("wide", rows=100))
+    assert parts["device"]["peak"] <= 700_000
+    assert len(parts["lines"]) == 1 and parts["lines"][0].endswith("parts, which rounds otherwise"), parts["lines"]
+
+
+def test_what_cannot_be_cut_says_why():
+    done = run("resnet", 300_000)
+    assert done.returncode != 0 and "DoesNotFitError: train_step: it does not fit into 293 KiB" in done.stderr, done.stderr
+    assert re.search(r"the batches of functional\w* cannot be cut: the layer batch_normalization\w* computes with the whole batch", done.stderr), done.stderr
 
 
 def test_batch_statistics_are_not_cut():
