@@ -54,6 +54,7 @@ class Placer {
  private:
   struct Life {
     int first = -1, last = -1;  // from its first write to its last use, counted in steps
+    bool is_uploaded = false;   // from the host
     size_t offset = 0;          // in its arena
   };
   static size_t at(const Access& a) { return static_cast<size_t>(a.block); }
@@ -111,6 +112,7 @@ class Placer {
       for (const auto* list : {&sequence_[i].reads, &sequence_[i].writes, &sequence_[i].other_carries})
         for (const Access& a : *list) use(a, step);
       use(scratch_[i], step);
+      if (sequence_[i].kind == Kind::Upload) lives_[at(sequence_[i].writes[0])].is_uploaded = true;
     }
     root_.resize(units_.blocks.size());
     std::iota(root_.begin(), root_.end(), 0);
@@ -180,9 +182,13 @@ class Placer {
   }
   void allocate_arena(size_t d, int32_t pin, const std::vector<size_t>& placed, bool is_double_buffered) {
     std::vector<Lifetime> lifetimes;
-    for (const size_t i : placed) lifetimes.push_back({lives_[i].first, lives_[i].last, units_.blocks[i].bytes});
-    keep_apart(lifetimes, devices_[d].gap_bytes);
     const size_t capacity = capacities_.empty() ? 0 : capacities_[d];
+    for (const size_t i : placed) {
+      // Without a limit, what comes from the host has its place from the beginning, so it need not wait for whoever used that before.
+      const bool is_early = capacity == 0 && lives_[i].is_uploaded;
+      lifetimes.push_back({is_early ? 0 : lives_[i].first, lives_[i].last, units_.blocks[i].bytes});
+    }
+    keep_apart(lifetimes, devices_[d].gap_bytes);
     const Allocation allocation = allocate(lifetimes, {.alignment = codegen::kAlignment,
                                                        .capacity = capacity,
                                                        .effort = capacity ? thorough_effort(lifetimes.size()) / kArenaEffortShare : 0});
