@@ -12,6 +12,7 @@
 namespace tandem::plan {
 namespace {
 
+constexpr size_t kSmallBytes = size_t{16} << 10;         // of what goes up from the host's memory
 constexpr size_t kMostGapBytes = size_t{1} << 20;        // of an arena
 constexpr size_t kGapFromBytes = 4096;                   // of a value
 constexpr size_t kPredicateBytes = codegen::kAlignment;  // in front of a loop's scratch: where its condition writes
@@ -112,7 +113,11 @@ class Placer {
       for (const auto* list : {&sequence_[i].reads, &sequence_[i].writes, &sequence_[i].other_carries})
         for (const Access& a : *list) use(a, step);
       use(scratch_[i], step);
-      if (sequence_[i].kind == Kind::Upload) lives_[at(sequence_[i].writes[0])].is_uploaded = true;
+      if (sequence_[i].kind != Kind::Upload) continue;
+      lives_[at(sequence_[i].writes[0])].is_uploaded = true;
+      // The host goes on at once instead of waiting for this place; what is large is not worth the memory.
+      if (Life& from = lives_[at(sequence_[i].reads[0])]; units_.blocks[at(sequence_[i].reads[0])].bytes <= kSmallBytes)
+        from.last = static_cast<int>(sequence_.size());
     }
     root_.resize(units_.blocks.size());
     std::iota(root_.begin(), root_.end(), 0);
