@@ -53,16 +53,16 @@ void set_soft_placement(bool on);
 bool soft_placement();
 void set_placement_log(bool on);  // prints which device each op runs on, when it is compiled
 
-// How the devices are shared out is said before the first tensor is made, or a question asked that needs them: afterwards each of these is a
-// UserError with ErrorCode::FailedPrecondition, unless it changes nothing. A device is named as in DeviceScope, and nothing is opened.
+// How the devices are shared out is said before the first tensor is made, or a question asked that needs them: afterwards each of these is
+// a UserError with ErrorCode::FailedPrecondition, unless it changes nothing. A device is named as in DeviceScope, and nothing is opened.
 bool has_started();
 std::vector<std::string> physical_devices();  // the names that a program may use without asking for more: "cpu", "gpu:0"
 // The device becomes as many as there are limits, in bytes, 0 for none: "cpu:0" and "cpu:1" of "cpu", with an equal part of its cores each,
 // "gpu:0:0" and "gpu:0:1" of "gpu:0". With one limit it stays one.
 void set_logical_devices(std::string_view device, std::span<const size_t> limits_bytes);
-std::vector<size_t> logical_devices(std::string_view device);  // the limits that were set; empty: none were
+std::vector<size_t> logical_devices(std::string_view device);    // the limits that were set; empty: none were
 void set_visible_devices(std::span<const std::string> devices);  // no other is used; the CPU always is
-void set_threads(int threads);           // that compute on the CPU; 0: one for each of its cores
+void set_threads(int threads);                                   // that compute on the CPU; 0: one for each of its cores
 void set_pipeline_threads(int threads);  // at most, for the autotuned stages of an input pipeline together; 0: as many as its cores
 
 struct MemoryInfo {

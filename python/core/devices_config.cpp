@@ -15,8 +15,7 @@ void add_devices_config(nb::module_& m) {
       nb::arg("name"), nb::arg("limits_bytes"),
       "Before its first use: the device gets one limit (0: none), or becomes as many devices as there are limits. An error once it was "
       "made.");
-  m.def("set_threads", &set_threads, nb::arg("threads"),
-        "Threads of the cpu device, before its first use; 0: one for each of its cores.");
+  m.def("set_threads", &set_threads, nb::arg("threads"), "Threads of the cpu device, before its first use; 0: one for each of its cores.");
   m.def("set_pipeline_threads", &set_pipeline_threads, nb::arg("threads"),
         "The most threads that the autotuned stages of a pipeline take together, before the first tensor; 0: as many as its cores.");
   m.def("has_started", &has_started, "Whether something was computed or placed already.");

@@ -43,7 +43,7 @@ class Everywhere {
 };
 
 std::vector<int> parse(std::string_view text, std::string_view variable = "TANDEM_CORES");  // "0-3,6"
-std::string text(std::span<const int> cores);   // the same way back
+std::string text(std::span<const int> cores);                                               // the same way back
 // Part i of n nearly equal ones, in order; each has at least one core, so with too few some share.
 std::vector<int> part(std::span<const int> cores, int i, int n);
 

@@ -200,7 +200,8 @@ ThreadPool::ThreadPool(int threads, std::span<const int> pinned) : impl_(std::ma
   impl_->workers.reserve(static_cast<size_t>(threads) - 1);
   try {
     for (int i = 1; i < threads; ++i) impl_->workers.emplace_back([impl = impl_.get(), i] { impl->worker_loop(i); });
-    for (size_t i = 0; i < impl_->workers.size() && !pinned.empty(); ++i) cores::keep(impl_->workers[i].native_handle(), pinned.subspan((i + 1) % pinned.size(), 1));
+    for (size_t i = 0; i < impl_->workers.size() && !pinned.empty(); ++i)
+      cores::keep(impl_->workers[i].native_handle(), pinned.subspan((i + 1) % pinned.size(), 1));
   } catch (const std::system_error& e) {
     resource_error("threads: only ", impl_->workers.size() + 1, " of ", threads, " could be started (", e.what(), ")");
   }

@@ -376,6 +376,7 @@ class Fuser {
   bool has_room(int32_t g, std::span<const int32_t> nodes) {
     if (std::ranges::any_of(nodes, [&](int32_t n) { return node(n).device != group(g).device; })) return false;
     if (group(g).nodes.size() + nodes.size() > kMostNodes) return false;
+    if (group(g).form == Form::End && std::ranges::any_of(nodes, [&](int32_t n) { return waits_for_another_device(n); })) return false;
     std::set<int32_t> inside(group(g).nodes.begin(), group(g).nodes.end());
     inside.insert(nodes.begin(), nodes.end());
     std::set<Value> operands;
@@ -387,6 +388,11 @@ class Fuser {
       if (is_output_[n] || std::ranges::any_of(users, [&](int32_t u) { return !inside.contains(u); })) ++results;
     }
     return operands.size() + results <= kMostOperands;
+  }
+
+  // A product would wait for it before it begins.
+  bool waits_for_another_device(int32_t n) {
+    return std::ranges::any_of(needs(n), [&](Value v) { return node(v.node).device >= 0 && node(v.node).device != node(n).device; });
   }
 
   // Whether the group can take nodes in without having to run both before and after something else.

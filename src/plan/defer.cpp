@@ -19,6 +19,15 @@ class Deferrer {
   Units run() {
     std::vector<Unit> sequence = std::move(units_.units);
     units_.units.clear();
+    std::vector<int32_t> writers(units_.blocks.size());
+    for (const Unit& u : sequence)
+      for (const auto* list : {&u.writes, &u.other_carries})
+        for (const Access& w : *list) ++writers[static_cast<size_t>(w.block)];
+    const auto is_before_the_run = [&](const Unit& u) {
+      return u.kind == Kind::Upload && units_.blocks[static_cast<size_t>(u.writes[0].block)].is_prefetched;
+    };
+    const auto begin = std::ranges::find_if_not(sequence, is_before_the_run);
+    std::stable_partition(begin, sequence.end(), [&](const Unit& u) { return brings_state(u, writers); });
     for (Unit& u : sequence) {
       const bool waits = devices_[static_cast<size_t>(u.device)].host_memory && !u.may_fail;
       if (waits) {
@@ -41,6 +50,13 @@ class Deferrer {
   }
 
  private:
+  // Of what is there before the run, and so can come at once.
+  bool brings_state(const Unit& u, const std::vector<int32_t>& writers) const {
+    if (u.kind != Kind::Download || u.is_again) return false;
+    const auto from = static_cast<size_t>(u.reads[0].block), to = static_cast<size_t>(u.writes[0].block);
+    return units_.blocks[from].kind == Block::Kind::Input && writers[from] == 0 && units_.blocks[to].kind == Block::Kind::Local &&
+           writers[to] == 1;
+  }
   size_t at(const Access& a) const { return static_cast<size_t>(same_[static_cast<size_t>(a.block)]); }
   void give(int32_t last) {
     for (; given_ <= last; ++given_) units_.units.push_back(std::move(waiting_[static_cast<size_t>(given_)]));

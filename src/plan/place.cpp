@@ -12,6 +12,7 @@
 namespace tandem::plan {
 namespace {
 
+constexpr size_t kSmallBytes = size_t{16} << 10;         // of what goes up from the host's memory
 constexpr size_t kMostGapBytes = size_t{1} << 20;        // of an arena
 constexpr size_t kGapFromBytes = 4096;                   // of a value
 constexpr size_t kPredicateBytes = codegen::kAlignment;  // in front of a loop's scratch: where its condition writes
@@ -54,6 +55,7 @@ class Placer {
  private:
   struct Life {
     int first = -1, last = -1;  // from its first write to its last use, counted in steps
+    bool is_uploaded = false;   // from the host
     size_t offset = 0;          // in its arena
   };
   static size_t at(const Access& a) { return static_cast<size_t>(a.block); }
@@ -111,6 +113,11 @@ class Placer {
       for (const auto* list : {&sequence_[i].reads, &sequence_[i].writes, &sequence_[i].other_carries})
         for (const Access& a : *list) use(a, step);
       use(scratch_[i], step);
+      if (sequence_[i].kind != Kind::Upload) continue;
+      lives_[at(sequence_[i].writes[0])].is_uploaded = true;
+      // The host goes on at once instead of waiting for this place; what is large is not worth the memory.
+      if (Life& from = lives_[at(sequence_[i].reads[0])]; units_.blocks[at(sequence_[i].reads[0])].bytes <= kSmallBytes)
+        from.last = static_cast<int>(sequence_.size());
     }
     root_.resize(units_.blocks.size());
     std::iota(root_.begin(), root_.end(), 0);
@@ -180,9 +187,13 @@ class Placer {
   }
   void allocate_arena(size_t d, int32_t pin, const std::vector<size_t>& placed, bool is_double_buffered) {
     std::vector<Lifetime> lifetimes;
-    for (const size_t i : placed) lifetimes.push_back({lives_[i].first, lives_[i].last, units_.blocks[i].bytes});
-    keep_apart(lifetimes, devices_[d].gap_bytes);
     const size_t capacity = capacities_.empty() ? 0 : capacities_[d];
+    for (const size_t i : placed) {
+      // Without a limit, what comes from the host has its place from the beginning, so it need not wait for whoever used that before.
+      const bool is_early = capacity == 0 && lives_[i].is_uploaded;
+      lifetimes.push_back({is_early ? 0 : lives_[i].first, lives_[i].last, units_.blocks[i].bytes});
+    }
+    keep_apart(lifetimes, devices_[d].gap_bytes);
     const Allocation allocation = allocate(lifetimes, {.alignment = codegen::kAlignment,
                                                        .capacity = capacity,
                                                        .effort = capacity ? thorough_effort(lifetimes.size()) / kArenaEffortShare : 0});

@@ -133,6 +133,29 @@ TEST_F(SeveralDevices, AValueCrossesOnce) {
   }
 }
 
+// Gradients of replicas: a product of the first device is not made to wait for what the other one adds to it.
+TEST_F(SeveralDevices, AProductDoesNotWaitForAnotherDevice) {
+  Machine& m = on_cpu();
+  ir::Builder b(ops::table());
+  const ir::Value x = b.input({DType::F32, {16, 16}}), w = b.input({DType::F32, {16, 16}});
+  b.device = kSecond;
+  const ir::Value theirs = b.op("matmul", {x, b.op("tanh", {w})});
+  b.device = kFirst;
+  const ir::Value ours = b.op("matmul", {x, w});
+  const ir::Value next = b.op("subtract", {w, b.op("add", {ours, theirs})}), alone = b.op("tanh", {b.op("matmul", {w, w})});
+  const ir::Graph g = b.finish({next, alone});
+  Executable executable(g, m.engine, {});
+  const TensorRef in[] = {tensor(m, kFirst, {16, 16}), tensor(m, kFirst, {16, 16}, 0.2f)};
+  const TensorRef* inputs[] = {&in[0], &in[1]};
+  const auto bound = executable.bind(inputs);
+  const std::string text = bound->plan().str();
+  EXPECT_EQ(text.find("matmul+add"), std::string::npos) << text;
+  EXPECT_NE(text.find("matmul+tanh"), std::string::npos) << "what is the device's own still goes along\n" << text;
+  std::vector<TensorRef> out;
+  bound->run(inputs, out);
+  EXPECT_EQ(home(m, out[0]), kFirst);
+}
+
 // The CPU uploads to both: host memory that one device's copies reach is nothing special to the other.
 TEST_F(SeveralDevices, AValueOfTheCpuGoesToBoth) {
   Machine& m = on_cpu();

@@ -65,5 +65,17 @@ TEST_F(HostLast, NotBehindAnUploadOfWhatItOverwritesAndNotWhenItMayFail) {
   EXPECT_EQ(order(), "ukfHd");
 }
 
+TEST_F(HostLast, StateComesDownBeforeResultsInTheSameStream) {
+  const int32_t w = block(kCard, Block::Kind::Input), v = block(kCard, Block::Kind::Input), x = block(kCard), y = block(kCard);
+  const int32_t result = block(kHost), state = block(kHost), changed = block(kHost);
+  unit("k", Kind::Launch, kCard, {x}, {y});
+  unit("r", Kind::Download, kCard, {y}, {result});
+  unit("s", Kind::Download, kCard, {w}, {state});
+  unit("H", Kind::Launch, kHost, {state, result}, {block(kHost)});
+  unit("o", Kind::Launch, kCard, {y}, {v});  // overwrites it: what is read then is no state that was there
+  unit("c", Kind::Download, kCard, {v}, {changed});
+  EXPECT_EQ(order(), "skrocH");
+}
+
 }  // namespace
 }  // namespace tandem::plan
