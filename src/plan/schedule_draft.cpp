@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "plan/schedule_scan.hpp"
+
 namespace tandem::plan::scheduling {
 
 Draft::Draft(const Model& model) : model_(model), runs_of_(static_cast<size_t>(model.item_count())) {
@@ -72,15 +74,7 @@ void Draft::stretches(const std::vector<Life>& lives, std::vector<Stretch>& resu
 }
 
 void Draft::add(int32_t first, int32_t last, int64_t bytes) {
-  const int64_t limit = model_.limit;
-  int64_t more = 0;
-  for (int32_t t = first; t <= last; ++t) {
-    int64_t& m = memory_[static_cast<size_t>(t)];
-    more -= std::max<int64_t>(m, limit);
-    m += bytes;
-    more += std::max<int64_t>(m, limit);
-  }
-  excess_ += more;
+  excess_ += add_bytes(std::span(memory_).subspan(static_cast<size_t>(first), static_cast<size_t>(last - first + 1)), bytes, model_.limit);
   steps_ += (last - first) / 16;
 }
 

@@ -1,5 +1,7 @@
 // A sequence of items that is changed in small steps: after each, what it costs and what memory holds is known again at once.
 #pragma once
+#include <algorithm>
+
 #include "plan/schedule_model.hpp"
 
 namespace tandem::plan::scheduling {
@@ -18,6 +20,9 @@ class Draft {
   int64_t cost() const { return cost_; }
   int64_t excess() const { return excess_; }
   int64_t memory(int32_t position) const { return memory_[static_cast<size_t>(position)]; }
+  std::span<const int64_t> memory(int32_t from, int32_t to) const {  // before `to`
+    return std::span(memory_).subspan(static_cast<size_t>(from), static_cast<size_t>(std::max(0, to - from)));
+  }
   int64_t bytes(int32_t value) const { return bytes_[static_cast<size_t>(value)]; }  // 0 if on the host
   bool is_repeat(int32_t position) const;
   int32_t first(int32_t item) const;  // position; length() if it does not run

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "plan/schedule_scan.hpp"
+
 namespace tandem::plan::scheduling {
 namespace {
 
@@ -13,11 +15,8 @@ constexpr int32_t kMostCalls = 150;
 }  // namespace
 
 int64_t Remaker::relief(int32_t value, Draft::Gap gap) const {
-  const int64_t bytes = draft_.bytes(value), limit = model_.limit;
-  int64_t sum = 0;
-  for (int32_t t = gap.from + 1; t < gap.to; ++t) sum += std::min(std::max<int64_t>(draft_.memory(t) - limit, 0), bytes);
   steps_ += (gap.to - gap.from) / 16;
-  return sum;
+  return sum_above(draft_.memory(gap.from + 1, gap.to), model_.limit, draft_.bytes(value));
 }
 
 // From the end, as far as the price is below `most`.
@@ -28,9 +27,7 @@ double Remaker::longer_life(int32_t value, int32_t from, int32_t to, double most
   int32_t end = to;
   while (end > from && price <= most) {
     const int32_t begin = std::max(from, end - kAtOnce);
-    int64_t added = 0;
-    for (int32_t t = begin; t < end; ++t) added += std::min(std::max<int64_t>(draft_.memory(t) - free, 0), bytes);
-    price += static_cast<double>(added) * excess_price;
+    price += static_cast<double>(sum_above(draft_.memory(begin, end), free, bytes)) * excess_price;
     end = begin;
   }
   steps_ += (to - end) / 16;

@@ -8,8 +8,9 @@ namespace tandem::plan::scheduling {
 namespace {
 
 constexpr int kCycles = 10;
-// Temperatures, as shares of the time of every unit once.
+// Temperatures, as shares of the time of every unit once; of so many units, where there are more.
 constexpr double kHot = 1e-3, kCold = 3e-5;
+constexpr double kMostUnits = 450;
 // So many changes after each of which the price of memory is steered.
 constexpr int kSteering = 200;
 constexpr int kSampled = 12;       // values that are looked at for an eviction
@@ -251,12 +252,13 @@ void Search::run(Candidate& best, int64_t goal, int64_t most_steps, const std::f
   if (best.sequence.empty() || (best.score.excess == 0 && best.score.cost <= goal)) return;
   const int64_t begin = steps();
   const auto base = static_cast<double>(std::max<int64_t>(1, model_.base_sum));
+  const double some = base * std::min(1.0, kMostUnits / model_.unit_count());
   int64_t bytes = 1;
   for (int64_t b : model_.bytes) bytes += b;
   excess_price_ = 0.1 * base / static_cast<double>(bytes);
   for (int c = 0; c < kCycles; ++c) {
-    const double hot = kHot * base * (c % 2 == 1 ? 0.3 : 1);
-    if (cycle(best, goal, hot, kCold * base, c % 2 == 1, begin + most_steps * (c + 1) / kCycles, is_enough)) return;
+    const double hot = kHot * some * (c % 2 == 1 ? 0.3 : 1);
+    if (cycle(best, goal, hot, kCold * some, c % 2 == 1, begin + most_steps * (c + 1) / kCycles, is_enough)) return;
   }
 }
 

@@ -1,6 +1,7 @@
 // The parts of the scheduler: a draft that is changed step by step against the plain evaluation, cuts, sequences from keep-sets.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <numeric>
 
 #include "plan/schedule_cut.hpp"
@@ -10,6 +11,7 @@
 #include "plan/schedule_sequence.hpp"
 #include "plan/schedule_starts.hpp"
 #include "plan_schedule_graphs.hpp"
+#include "temporary_folder.hpp"
 
 namespace tandem::plan::scheduling {
 namespace {
@@ -153,6 +155,21 @@ TEST(ScheduleDump, WritesUnitsAsNodesAndWhoReadsWhomAsEdges) {
   const DagText text = dag_of(p);
   EXPECT_EQ(text.nodes, "id,cost_int,mem_kb,scratch_kb\n0,7,3,0\n1,8,0,2\n2,9,4,0\n");
   EXPECT_EQ(text.edges, "u,v\n0,1\n0,2\n1,2\n");
+}
+
+TEST(ScheduleDump, GoesIntoTheFolderIfThereIsOne) {
+  const TemporaryFolder folder;
+  ScheduleProblem p;
+  p.values = {{.bytes = 2048}};
+  p.units.resize(1);
+  p.units[0] = {.cost = 7, .outputs = {0}};
+  dump_problem(p);
+  EXPECT_EQ(folder.file_count(), 0u);
+  setenv("TANDEM_DUMP", folder.path().c_str(), 1);
+  dump_problem(p);
+  dump_problem(p);
+  unsetenv("TANDEM_DUMP");
+  EXPECT_EQ(folder.file_count(), 4u);  // of each its nodes and its edges
 }
 
 // As the search does it, in which a plan may not cost more than the best one so far.
