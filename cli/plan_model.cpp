@@ -57,7 +57,7 @@ Exit run(const Arguments& arguments) {
   setenv("TANDEM_DEVICE", "null", 1);
   device::get("null").memory().set_limit(0);
   const nn::Model model = nn::Model::load(arguments.files()[0]);
-  forecast::Step step = forecast::step_of(
+  forecast::TrainingStep step = forecast::step_of(
       model, {.optimizer = arguments.text("optimizer"), .loss = arguments.text("loss"), .length = arguments.number("length", 1)});
   std::unique_ptr<device::Device> made;
   if (!device_name) made = card_device(card);

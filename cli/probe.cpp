@@ -23,7 +23,7 @@ void add_numbers(device::Device& device) {
   std::vector<float> numbers(kCount);
   for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i);
   device::Stream& stream = device.stream(device::StreamKind::Compute);
-  const engine::TensorRef input{engine.allocate(kBytes), codegen::Operand::dense(DType::F32, {kCount}), 0};
+  const engine::TensorRef input{engine.allocate(kBytes), codegen::Layout::dense(DType::F32, {kCount}), 0};
   stream.upload(input.data(), numbers.data(), kBytes);
   const engine::TensorRef* inputs[] = {&input};
   std::vector<engine::TensorRef> outputs;

@@ -26,7 +26,7 @@
 namespace tandem {
 namespace {
 
-using codegen::Operand;
+using codegen::Layout;
 
 double seconds(clockid_t clock = CLOCK_MONOTONIC) {
   timespec t;
@@ -78,10 +78,10 @@ Case make_case(std::string name, const std::string& op, const ir::Attrs& attrs, 
   c.name = std::move(name);
   c.flops = flops;
   std::vector<ir::TensorType> types;
-  std::vector<Operand> in;
+  std::vector<Layout> in;
   for (const Shape& s : shapes) {
     types.push_back({DType::F32, to_dims(s)});
-    in.push_back(Operand::dense(DType::F32, s));
+    in.push_back(Layout::dense(DType::F32, s));
   }
   const ir::Attrs all = ir::complete_attrs(row(op), attrs);
   const auto out = ir::infer(row(op), types, all);
@@ -92,9 +92,9 @@ Case make_case(std::string name, const std::string& op, const ir::Attrs& attrs, 
 // Numbers for all operands and a place for the result.
 void fill(Case& c) {
   std::mt19937 random(1);
-  std::vector<Operand> all = c.kernel.in;
+  std::vector<Layout> all = c.kernel.in;
   all.push_back(c.kernel.out[0]);
-  for (const Operand& o : all) {
+  for (const Layout& o : all) {
     const int64_t count = element_count(o.shape);
     float* at = c.data.emplace_back(static_cast<size_t>(count) * sizeof(float)).floats();
     for (int64_t i = 0; i < count; ++i) at[i] = std::uniform_real_distribution<float>(-1, 1)(random);

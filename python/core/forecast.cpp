@@ -26,7 +26,7 @@ forecast::Forecast made(const CompiledFunction& function, nb::handle specs, nb::
   const std::vector<Variable> own = variables_of(weights), state = variables_of(optimizer);
   const PythonCall call;
   GilReleased release;
-  forecast::Step step = forecast::step_of(frontend::traced_step(function.callable(), arguments), own, state);
+  forecast::TrainingStep step = forecast::step_of(frontend::traced_step(function.callable(), arguments), own, state);
   if (!name.empty()) step.name = name;
   forecast::Question question{.batch = batch, .limit_bytes = limit_bytes, .curve_points = curve_points, .effort = effort};
   std::unique_ptr<device::Device> absent;

@@ -61,7 +61,7 @@ struct Regex::Machine {
       const auto number = static_cast<size_t>(now.step);
       if (seen[number] == round) continue;
       seen[number] = round;
-      const Step& s = regex.steps_[number];
+      const Instruction& s = regex.steps_[number];
       switch (s.kind) {
         case Kind::Jump: work.push_back({s.first, 0}); break;
         case Kind::Split:
@@ -110,7 +110,7 @@ struct Regex::Machine {
       order[1 - side].clear();
       places[1 - side].clear();
       for (size_t i = 0; i < order[side].size(); ++i) {
-        const Step& s = regex.steps_[static_cast<size_t>(order[side][i])];
+        const Instruction& s = regex.steps_[static_cast<size_t>(order[side][i])];
         const auto mine = places[side].begin() + static_cast<std::ptrdiff_t>(i * slots);
         if (s.kind == Kind::Match) {
           if (is_whole && at < text.size()) continue;
@@ -147,7 +147,7 @@ void Regex::find_beginnings() {
     work.pop_back();
     if (seen[static_cast<size_t>(at)]) continue;
     seen[static_cast<size_t>(at)] = true;
-    const Step& s = steps_[static_cast<size_t>(at)];
+    const Instruction& s = steps_[static_cast<size_t>(at)];
     if (s.kind == Kind::Match) {
       may_be_empty_ = true;
     } else if (s.kind == Kind::Set) {

@@ -28,13 +28,13 @@ class Regex {
     bool has(char32_t c) const;
   };
   enum class Kind : uint8_t { Match, Set, Split, Jump, Save, TextBegin, TextEnd, LineBegin, LineEnd, Word, NoWord };
-  struct Step {
+  struct Instruction {
     Kind kind;
     int32_t first = 0, second = 0;  // of Split: where to, the better one first; of Jump: where to; of Set and Save: the number
   };
 
  private:
-  std::vector<Step> steps_;
+  std::vector<Instruction> steps_;
   std::vector<Set> sets_;
   int groups_ = 0;
   std::array<bool, 256> begins_{};  // bytes that a match can begin with

@@ -350,7 +350,7 @@ class Parser {
 
   // --- steps
 
-  int32_t step(Regex::Step s) {
+  int32_t step(Regex::Instruction s) {
     if (out_.steps.size() >= kMostSteps) fail("the pattern is too large");
     out_.steps.push_back(s);
     return static_cast<int32_t>(out_.steps.size()) - 1;
@@ -360,7 +360,7 @@ class Parser {
   // A split that goes on behind itself or elsewhere; where to is told later.
   int32_t split() { return step({Kind::Split, here() + 1}); }
   void tell(int32_t split, int32_t elsewhere, bool is_greedy) {
-    Regex::Step& s = out_.steps[static_cast<size_t>(split)];
+    Regex::Instruction& s = out_.steps[static_cast<size_t>(split)];
     s.second = elsewhere;
     if (!is_greedy) std::swap(s.first, s.second);
   }

@@ -5,7 +5,7 @@
 namespace tandem {
 
 struct ParsedRegex {
-  std::vector<Regex::Step> steps;
+  std::vector<Regex::Instruction> steps;
   std::vector<Regex::Set> sets;
   int groups = 0;
 };

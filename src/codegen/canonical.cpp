@@ -21,7 +21,7 @@ struct NumericAffine {
 
 class Canonicalizer {
  public:
-  Canonicalizer(const ir::Loops& loops, const Bindings& bindings, std::span<const Operand> in, int kept_axis)
+  Canonicalizer(const ir::Loops& loops, const Bindings& bindings, std::span<const Layout> in, int kept_axis)
       : loops_(loops), bindings_(bindings), in_(in), outputs_(loops.extents.size()), kept_axis_(kept_axis) {
     if (!loops.row_reductions.empty()) kept_axis_ = static_cast<int>(outputs_) - 1;
     for (const Dim& d : loops.extents) extents_.push_back(d.eval(bindings));
@@ -41,7 +41,7 @@ class Canonicalizer {
     choose_axes();
     LoopKernel k;
     k.outputs.assign(out.begin(), out.end());
-    for (const Operand& o : in_) k.inputs.push_back(o.dtype);
+    for (const Layout& o : in_) k.inputs.push_back(o.dtype);
     result_ = &k;
     for (size_t g = 0; g < groups_.size(); ++g) {
       const bool is_output = groups_[g].axes.front() < outputs_;
@@ -111,7 +111,7 @@ class Canonicalizer {
       for (const Scalar& x : s->in) survey(x);
       return;
     }
-    const Operand& o = in_[static_cast<size_t>(s->index)];
+    const Layout& o = in_[static_cast<size_t>(s->index)];
     const size_t rank = o.shape.size();
     TANDEM_CHECK(s->in.size() == rank + (s->guarded ? 2 : 0), "load", s->index, " has ", s->in.size(), " operands for rank ", rank);
     std::optional<NumericAffine> sum = NumericAffine{std::vector<int64_t>(extents_.size(), 0), 0};
@@ -253,7 +253,7 @@ class Canonicalizer {
   }
 
   Scalar transform_load(const Scalar& s) {
-    const Operand& o = in_[static_cast<size_t>(s->index)];
+    const Layout& o = in_[static_cast<size_t>(s->index)];
     const size_t rank = o.shape.size();
     Scalar offset;
     auto add = [&](Scalar x) { offset = offset ? offset + x : x; };
@@ -278,7 +278,7 @@ class Canonicalizer {
 
   const ir::Loops& loops_;
   const Bindings& bindings_;
-  std::span<const Operand> in_;
+  std::span<const Layout> in_;
   size_t outputs_;
   int kept_axis_;
   std::vector<int64_t> extents_;  // output axes, then reduce axes
@@ -294,7 +294,7 @@ class Canonicalizer {
 
 }  // namespace
 
-LoopKernel canonical(const ir::Loops& loops, const Bindings& bindings, std::span<const Operand> in, std::span<const DType> out,
+LoopKernel canonical(const ir::Loops& loops, const Bindings& bindings, std::span<const Layout> in, std::span<const DType> out,
                      int kept_axis) {
   return Canonicalizer(loops, bindings, in, kept_axis).run(out);
 }

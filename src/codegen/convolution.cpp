@@ -12,14 +12,14 @@ Conv conv_of(const ir::Attrs& attrs, const Shape& x, const Shape& w, const Shape
   return c;
 }
 
-ImageSteps image_steps(const codegen::Operand& x) {
+ImageSteps image_steps(const codegen::Layout& x) {
   const size_t own = x.shape.size() - 2, first = kSpatial - own;
   ImageSteps s{x.strides[0], x.strides[x.shape.size() - 1], {}};
   for (size_t i = 0; i < own; ++i) s.axes[first + i] = x.strides[i + 1];
   return s;
 }
 
-KernelSteps kernel_steps(const codegen::Operand& w) {
+KernelSteps kernel_steps(const codegen::Layout& w) {
   const size_t own = w.shape.size() - 2, first = kSpatial - own;
   KernelSteps s{w.strides[own], w.strides[own + 1], {}};
   for (size_t i = 0; i < own; ++i) s.axes[first + i] = w.strides[i];

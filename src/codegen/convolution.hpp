@@ -32,12 +32,12 @@ struct ImageSteps {
   int64_t batch, channel;
   std::array<int64_t, kSpatial> axes;
 };
-ImageSteps image_steps(const codegen::Operand& x);
+ImageSteps image_steps(const codegen::Layout& x);
 // Likewise of a kernel [spatial, channels, filters].
 struct KernelSteps {
   int64_t channel, filter;
   std::array<int64_t, kSpatial> axes;
 };
-KernelSteps kernel_steps(const codegen::Operand& w);
+KernelSteps kernel_steps(const codegen::Layout& w);
 
 }  // namespace tandem::codegen

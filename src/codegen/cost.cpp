@@ -19,7 +19,7 @@ double count(const std::vector<int64_t>& extents) {
 }
 
 // Distinct elements: an axis with stride 0 repeats what is there.
-double stored_bytes(const Operand& o) {
+double stored_bytes(const Layout& o) {
   double n = static_cast<double>(size_of(o.dtype));
   for (size_t d = 0; d < o.shape.size(); ++d)
     if (o.strides[d] != 0 || o.shape[d] == 0) n *= static_cast<double>(o.shape[d]);
@@ -90,15 +90,15 @@ Count count_stage(const LoopKernel& k) {
 
 Cost cost_of(const Kernel& kernel) {
   Cost cost;
-  for (const Operand& o : kernel.out) cost.bytes += stored_bytes(o);
+  for (const Layout& o : kernel.out) cost.bytes += stored_bytes(o);
   if (kernel.stages.empty()) {  // no loops say what is read: each operand once
-    for (const Operand& o : kernel.in) cost.bytes += stored_bytes(o);
+    for (const Layout& o : kernel.in) cost.bytes += stored_bytes(o);
     cost.flops = routine_flops(kernel);
     return cost;
   }
-  std::vector<Operand> operands = kernel.in;
+  std::vector<Layout> operands = kernel.in;
   operands.insert(operands.end(), kernel.partials.begin(), kernel.partials.end());
-  for (const Operand& o : kernel.partials) cost.bytes += stored_bytes(o);  // written once; reading is counted below
+  for (const Layout& o : kernel.partials) cost.bytes += stored_bytes(o);  // written once; reading is counted below
   for (const LoopKernel& stage : kernel.stages) {
     const Count c = count_stage(stage);
     cost.flops += c.flops;

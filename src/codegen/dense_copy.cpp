@@ -6,7 +6,7 @@
 namespace tandem::codegen {
 namespace {
 
-template <class T> void copy_as(const Operand& o, const T* from, T* to) {
+template <class T> void copy_as(const Layout& o, const T* from, T* to) {
   const int64_t count = element_count(o.shape);
   if (count == 0) return;
   const size_t rank = o.shape.size();
@@ -25,7 +25,7 @@ template <class T> void copy_as(const Operand& o, const T* from, T* to) {
 
 }  // namespace
 
-void dense_copy(const Operand& layout, const void* from, void* to) {
+void dense_copy(const Layout& layout, const void* from, void* to) {
   switch (size_of(layout.dtype)) {
     case 1: return copy_as(layout, static_cast<const uint8_t*>(from), static_cast<uint8_t*>(to));
     case 2: return copy_as(layout, static_cast<const uint16_t*>(from), static_cast<uint16_t*>(to));

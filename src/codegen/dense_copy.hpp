@@ -5,6 +5,6 @@
 namespace tandem::codegen {
 
 // to: byte_size(layout.shape, layout.dtype) bytes.
-void dense_copy(const Operand& layout, const void* from, void* to);
+void dense_copy(const Layout& layout, const void* from, void* to);
 
 }  // namespace tandem::codegen

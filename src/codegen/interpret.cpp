@@ -30,7 +30,7 @@ struct Coordinate {
   int64_t extent;  // < 0: not known, not checked
 };
 
-struct Step {
+struct Instruction {
   Prim prim;
   DType type;  // of the operands (Load: of the memory)
   DType result;
@@ -48,7 +48,7 @@ struct Source {
   std::vector<int64_t> extents, reduce_extents;
   std::vector<const void*> in;
   std::vector<void*> out;
-  std::vector<const Operand*> layouts;  // empty: loads have one index, which is the offset
+  std::vector<const Layout*> layouts;  // empty: loads have one index, which is the offset
   std::function<int64_t(const ir::ScalarNode&)> extent;
 };
 
@@ -89,7 +89,7 @@ class Machine {
 
  private:
   struct Phase {
-    std::vector<Step> steps;
+    std::vector<Instruction> steps;
     std::vector<int> results;  // a register for each root
   };
   struct RowPhase {
@@ -172,13 +172,13 @@ class Machine {
   }
 
   int step(const ir::ScalarNode& n, const std::unordered_map<const ir::ScalarNode*, int>& done, Phase& phase) {
-    Step s{.prim = n.prim, .type = n.in.empty() ? n.dtype : n.in[0].dtype(), .result = n.dtype, .out = new_register()};
+    Instruction s{.prim = n.prim, .type = n.in.empty() ? n.dtype : n.in[0].dtype(), .result = n.dtype, .out = new_register()};
     auto reg = [&](size_t i) { return done.at(n.in[i].get()); };
     if (n.prim == Prim::Load) {
       s.type = n.dtype;
       s.input = n.index;
       const size_t rank = n.in.size() - (n.guarded ? 2 : 0);
-      const Operand* layout = source_.layouts.empty() ? nullptr : source_.layouts.at(static_cast<size_t>(n.index));
+      const Layout* layout = source_.layouts.empty() ? nullptr : source_.layouts.at(static_cast<size_t>(n.index));
       TANDEM_CHECK(layout ? layout->shape.size() == rank && layout->dtype == n.dtype : rank == 1, "load", n.index, " with ", rank,
                    " indices");
       for (size_t d = 0; d < rank; ++d)
@@ -199,9 +199,9 @@ class Machine {
 
   // ---- running ----
   void run(const Phase& phase, int64_t n) {
-    for (const Step& s : phase.steps) run(s, n);
+    for (const Instruction& s : phase.steps) run(s, n);
   }
-  void run(const Step& s, int64_t n) {
+  void run(const Instruction& s, int64_t n) {
     if (s.prim == Prim::Load) return load(s, n);
     Lanes l{{}, at<void*>(s.out), n};
     for (size_t i = 0; i < 3 && s.in[i] >= 0; ++i) l.in[i] = at<void*>(s.in[i]);
@@ -216,10 +216,10 @@ class Machine {
     }
     if (s.rounds) interpreter::round_lanes(s.result, Lanes{{l.out}, l.out, n});
   }
-  static void primitive(const Step& s, const Lanes& l) {
+  static void primitive(const Instruction& s, const Lanes& l) {
     if (!interpreter::primitive(s.prim, s.type, l)) internal_error("primitive ", ir::name(s.prim), " on ", name(s.type));
   }
-  void select(const Step& s, int64_t n) {
+  void select(const Instruction& s, int64_t n) {
     const uint8_t* c = at<uint8_t>(s.in[0]);
     dispatch(s.result, [&](auto zero) {
       using T = interpreter::Register<decltype(zero)>;
@@ -230,7 +230,7 @@ class Machine {
   }
 
   // Lanes that are not valid never touch memory.
-  void load(const Step& s, int64_t n) {
+  void load(const Instruction& s, int64_t n) {
     const uint8_t* valid = s.valid >= 0 ? at<uint8_t>(s.valid) : nullptr;
     std::array<int64_t, kLanes> offsets;
     std::fill_n(offsets.begin(), n, 0);
@@ -410,7 +410,7 @@ class Machine {
   // The usual reductions are one step on one component, whose lanes can be walked without interpreting each.
   bool is_plain_fold() const {
     if (left_.size() != 1 || combine_.steps.size() != 1) return false;
-    const Step& s = combine_.steps[0];
+    const Instruction& s = combine_.steps[0];
     return !s.rounds && combine_.results[0] == s.out && s.in[2] < 0 && s.in[0] == left_[0] && s.in[1] == right_[0] && s.prim >= Prim::Add &&
            s.prim <= Prim::Xor && s.result == s.type;
   }

@@ -8,7 +8,7 @@
 namespace tandem::codegen {
 
 struct HostOperand {
-  Operand layout;
+  Layout layout;
   void* data;
 };
 // Runs bound loops over operands as they lie; every output is dense.

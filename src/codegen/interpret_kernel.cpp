@@ -14,7 +14,7 @@ void evaluate(const Kernel& kernel, std::span<void* const> in, std::span<void* c
   std::vector<ir::HostTensor> operands, results;
   std::vector<std::vector<std::byte>> copies;
   for (size_t i = 0; i < in.size(); ++i) {
-    const Operand& o = kernel.in[i];
+    const Layout& o = kernel.in[i];
     void* data = in[i];
     if (!o.is_dense()) {
       copies.emplace_back(byte_size(o.shape, o.dtype));

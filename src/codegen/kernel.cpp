@@ -65,12 +65,12 @@ void split(Kernel& k, const ir::Loops& loops, const Bindings& bindings, int64_t 
     std::vector<Scalar> at{ir::axis(outputs)};
     for (int j = 0; j < outputs; ++j) at.push_back(ir::axis(j));
     finish.reduction->element[c] = ir::load(static_cast<int>(k.in.size() + c), t, std::move(at));
-    k.partials.push_back(Operand::dense(t, partial_shape));
+    k.partials.push_back(Layout::dense(t, partial_shape));
     partial_types.push_back(t);
   }
-  for (const Operand& o : k.out) out_types.push_back(o.dtype);
+  for (const Layout& o : k.out) out_types.push_back(o.dtype);
   k.stages.push_back(canonical(partial, bindings, k.in, partial_types));
-  std::vector<Operand> all = k.in;
+  std::vector<Layout> all = k.in;
   all.insert(all.end(), k.partials.begin(), k.partials.end());
   k.stages.push_back(canonical(finish, bindings, all, out_types));
 }
@@ -88,7 +88,7 @@ ir::Attrs bound_attrs(const ir::Attrs& attrs, const Bindings& bindings) {
 }
 
 // One an input: whether every load of it is the output's own element, in memory that lies as the output does.
-std::vector<bool> own_elements(const ir::Loops& loops, const Bindings& bindings, std::span<const Operand> in) {
+std::vector<bool> own_elements(const ir::Loops& loops, const Bindings& bindings, std::span<const Layout> in) {
   std::vector<bool> own(in.size(), true);
   const Dims space = to_dims(bind(loops.extents, bindings));
   const auto refuse = [&](std::span<const Scalar> roots) {
@@ -98,7 +98,7 @@ std::vector<bool> own_elements(const ir::Loops& loops, const Bindings& bindings,
   const auto look = [&](std::span<const Scalar> roots) {
     for (const Scalar& s : ir::post_order(roots)) {
       if (s->prim != ir::Prim::Load || static_cast<size_t>(s->index) >= own.size()) continue;
-      const Operand& o = in[static_cast<size_t>(s->index)];
+      const Layout& o = in[static_cast<size_t>(s->index)];
       const auto index = std::span(s->in).first(s->in.size() - (s->guarded ? 2 : 0));
       if (!o.is_dense() || !ir::is_own_element(index, to_dims(o.shape), space)) own[static_cast<size_t>(s->index)] = false;
     }
@@ -115,7 +115,7 @@ void add_stages(Kernel& k, const ir::Loops& loops, const Bindings& bindings) {
   k.replaceable = own_elements(loops, bindings, k.in);
   if (const int64_t blocks = block_count(loops, bindings); blocks > 1) return split(k, loops, bindings, blocks);
   std::vector<DType> out;
-  for (const Operand& o : k.out) out.push_back(o.dtype);
+  for (const Layout& o : k.out) out.push_back(o.dtype);
   k.stages.push_back(canonical(loops, bindings, k.in, out));
 }
 
@@ -127,7 +127,7 @@ ir::Loops bound_loops(ir::Loops l, const Bindings& bindings) {
   return l;
 }
 
-// A product with its elementwise end: stage 0 is the product, stage 1 the end.
+// A product with its epilogue: stage 0 is the product, stage 1 the epilogue.
 void add_product(Kernel& k, const ir::Graph& body, const Bindings& bindings) {
   const ir::Node& product = body.nodes[static_cast<size_t>(ir::product_node(body))];
   k.op = product.op;
@@ -138,17 +138,17 @@ void add_product(Kernel& k, const ir::Graph& body, const Bindings& bindings) {
     in_types.push_back(body.type(product.inputs[i]));
   }
   const DType t = product.types[0].dtype;
-  k.end = End{bound_loops(ir::compose(body, ir::Form::End), bindings), product.inputs.size(),
-              Operand::dense(t, bind(product.types[0].dims, bindings))};
-  k.partials.push_back(k.end->product);
+  k.epilogue = Epilogue{bound_loops(ir::compose(body, ir::Form::Epilogue), bindings), product.inputs.size(),
+                        Layout::dense(t, bind(product.types[0].dims, bindings))};
+  k.partials.push_back(k.epilogue->product);
   k.stages.push_back(canonical(ir::loops_of(*product.op, in_types, product.attrs, product.types), bindings, k.in, {&t, 1}));
-  std::vector<Operand> all = k.in;
-  all.push_back(k.end->product);
+  std::vector<Layout> all = k.in;
+  all.push_back(k.epilogue->product);
   std::vector<DType> out;
-  for (const Operand& o : k.out) out.push_back(o.dtype);
-  k.stages.push_back(canonical(k.end->loops, {}, all, out));
-  k.replaceable = own_elements(k.end->loops, {}, k.in);
-  std::fill_n(k.replaceable.begin(), k.end->op_inputs, false);
+  for (const Layout& o : k.out) out.push_back(o.dtype);
+  k.stages.push_back(canonical(k.epilogue->loops, {}, all, out));
+  k.replaceable = own_elements(k.epilogue->loops, {}, k.in);
+  std::fill_n(k.replaceable.begin(), k.epilogue->op_inputs, false);
 }
 
 }  // namespace
@@ -161,15 +161,15 @@ size_t Kernel::partial_offset(size_t i) const {
 size_t Kernel::partial_bytes() const { return partial_offset(partials.size()); }
 
 Kernel make_kernel(const ir::OpDef& op, const ir::Attrs& attrs, std::span<const ir::TensorType> in_types,
-                   std::span<const ir::TensorType> out_types, const Bindings& bindings, std::span<const Operand> in) {
+                   std::span<const ir::TensorType> out_types, const Bindings& bindings, std::span<const Layout> in) {
   Kernel k;
   k.op = &op;
   k.in.assign(in.begin(), in.end());
-  for (const ir::TensorType& t : out_types) k.out.push_back(Operand::dense(t.dtype, bind(t.dims, bindings)));
+  for (const ir::TensorType& t : out_types) k.out.push_back(Layout::dense(t.dtype, bind(t.dims, bindings)));
   if (op.name == "fused") {
     const ir::Graph& body = *attrs.get<ir::Graphs>("body").at(0);
     const ir::Form form = ir::parse_form(attrs.get<std::string>("form"));
-    if (form == ir::Form::End)
+    if (form == ir::Form::Epilogue)
       add_product(k, body, bindings);
     else
       add_stages(k, ir::compose(body, form), bindings);

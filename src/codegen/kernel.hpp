@@ -13,11 +13,11 @@
 namespace tandem::codegen {
 
 // How one operand lies in memory. Outputs are always dense.
-struct Operand {
+struct Layout {
   DType dtype = DType::F32;
   Shape shape;
   Strides strides;  // in elements
-  static Operand dense(DType t, const Shape& s) { return {t, s, contiguous_strides(s)}; }
+  static Layout dense(DType t, const Shape& s) { return {t, s, contiguous_strides(s)}; }
   bool is_dense() const { return is_contiguous(shape, strides); }
 };
 
@@ -34,23 +34,23 @@ struct LoopKernel {
   std::string key;                     // equal keys: the same code with other parameters
 };
 
-// The elementwise end of a product: what happens to each element of op's result before it is written. A library's kernel may run it
+// The epilogue of a product: what happens to each element of op's result before it is written. A library's kernel may run it
 // block by block, while the block is still in the cache.
-struct End {
+struct Epilogue {
   ir::Loops loops;   // over the product's own space, no reduction; inputs are the kernel's, then the product
   size_t op_inputs;  // so many of the kernel's inputs are the op's own operands, the others are only read here
-  Operand product;   // what the op itself gives, dense
+  Layout product;    // what the op itself gives, dense
 };
 
 // A stage reads the kernel's inputs, then all partial buffers; it writes either the partial buffers or the kernel's outputs.
 struct Kernel {
   const ir::OpDef* op = nullptr;
   ir::Attrs attrs;
-  std::vector<Operand> in, out;
-  std::optional<End> end;  // then stage 0 gives the product as a partial, and stage 1 is the end
+  std::vector<Layout> in, out;
+  std::optional<Epilogue> epilogue;  // then stage 0 gives the product as a partial, and stage 1 is the epilogue
   std::vector<LoopKernel>
-      stages;  // none for `evaluate` rows and kept composites; two when there is an end, or a long reduction is split into blocks
-  std::vector<Operand> partials;  // what stage 0 hands to stage 1
+      stages;  // none for `evaluate` rows and kept composites; two when there is an epilogue, or a long reduction is split into blocks
+  std::vector<Layout> partials;  // what stage 0 hands to stage 1
   // One an input: whether an output of as many bytes may take its place, because each element is read only where it is written.
   std::vector<bool> replaceable;
   size_t partial_bytes() const;  // each partial starts at a multiple of kAlignment
@@ -61,11 +61,11 @@ inline size_t align_up(size_t n) { return (n + kAlignment - 1) / kAlignment * kA
 
 // The kernel of one node, which may be a fused body. Types are bound by `bindings`; `in` says how inputs lie.
 Kernel make_kernel(const ir::OpDef& op, const ir::Attrs& attrs, std::span<const ir::TensorType> in_types,
-                   std::span<const ir::TensorType> out_types, const Bindings& bindings, std::span<const Operand> in);
+                   std::span<const ir::TensorType> out_types, const Bindings& bindings, std::span<const Layout> in);
 
 // The canonical form of loops over operands that lie as given. Output axes become one where they can, and one of a single element
 // vanishes; all but `kept_axis`.
-LoopKernel canonical(const ir::Loops& loops, const Bindings& bindings, std::span<const Operand> in, std::span<const DType> out,
+LoopKernel canonical(const ir::Loops& loops, const Bindings& bindings, std::span<const Layout> in, std::span<const DType> out,
                      int kept_axis = -1);
 
 // By how many elements an index moves when one axis advances by one; nothing when that is not the same number everywhere or not known

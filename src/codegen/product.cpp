@@ -6,7 +6,7 @@ namespace tandem::codegen {
 namespace {
 
 // Element steps of an operand's batch axes, aligned to the result's; 0 where it is repeated.
-std::vector<int64_t> batch_steps(const Operand& o, size_t matrix_axes, const std::vector<int64_t>& batch) {
+std::vector<int64_t> batch_steps(const Layout& o, size_t matrix_axes, const std::vector<int64_t>& batch) {
   std::vector<int64_t> steps(batch.size(), 0);
   const size_t own = o.shape.size() - matrix_axes;
   for (size_t i = 0; i < own; ++i)
@@ -36,7 +36,7 @@ void merge_batch_into_rows(Product& p) {
 
 Product take_apart(const Kernel& kernel) {
   Product p;
-  const Operand &x = kernel.in[0], &y = kernel.in[1], &out = kernel.end ? kernel.end->product : kernel.out[0];
+  const Layout &x = kernel.in[0], &y = kernel.in[1], &out = kernel.epilogue ? kernel.epilogue->product : kernel.out[0];
   const bool has_rows = x.shape.size() > 1, has_columns = y.shape.size() > 1;
   const bool transpose_x = has_rows && kernel.attrs.get<bool>("transpose_x"),
              transpose_y = has_columns && kernel.attrs.get<bool>("transpose_y");
@@ -61,7 +61,7 @@ Product take_apart(const Kernel& kernel) {
   }
   p.x.batch_steps = batch_steps(x, has_rows ? 2 : 1, p.batch);
   p.y.batch_steps = batch_steps(y, has_columns ? 2 : 1, p.batch);
-  if (!has_columns && kernel.end) {  // an end takes the rows of such a product for columns
+  if (!has_columns && kernel.epilogue) {  // an epilogue takes the rows of such a product for columns
     swap_sides(p);
     return p;
   }

@@ -39,7 +39,7 @@ std::optional<int64_t> value_at(const Scalar& s, int axis, const Bindings& bindi
 
 }  // namespace
 
-std::optional<View> as_view(const ir::Loops& loops, const Bindings& bindings, const Operand& in) {
+std::optional<View> as_view(const ir::Loops& loops, const Bindings& bindings, const Layout& in) {
   if (loops.reduction || loops.scan_axis >= 0 || !loops.row_reductions.empty() || loops.results.size() != 1) return {};
   const Scalar& s = loops.results[0];
   if (s->prim != Prim::Load || s->guarded || s->index != 0 || s->in.size() != in.shape.size()) return {};

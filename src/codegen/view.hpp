@@ -7,10 +7,10 @@
 namespace tandem::codegen {
 
 struct View {
-  Operand operand;     // how the result lies
+  Layout operand;      // how the result lies
   int64_t offset = 0;  // of its first element, in elements from the operand's first
 };
 // The result of loops that only load one element of input 0, at indices affine in the axes; nothing when they do more.
-std::optional<View> as_view(const ir::Loops& loops, const Bindings& bindings, const Operand& in);
+std::optional<View> as_view(const ir::Loops& loops, const Bindings& bindings, const Layout& in);
 
 }  // namespace tandem::codegen

@@ -33,7 +33,7 @@ Tensor rows_view(const Tensor& t, int64_t first, int64_t count) {
 Tensor row_view(const Tensor& t, int64_t index) {
   if (is_string(t)) return frontend::string_row(t, index);
   const engine::TensorRef& r = ref_of(t);
-  const codegen::Operand& o = r.layout;
+  const codegen::Layout& o = r.layout;
   engine::TensorRef view{r.buffer, {o.dtype, without_first(o.shape), Strides(std::span<const int64_t>(o.strides).subspan(1))}, r.offset};
   view.offset += static_cast<size_t>(index * o.strides[0] * static_cast<int64_t>(size_of(o.dtype)));
   return frontend::concrete(std::move(view));
@@ -94,7 +94,7 @@ size_t bytes_of(const Tensor& t) {
     for (const std::string& s : strings_of(t)) bytes += sizeof s + s.size();
     return bytes;
   }
-  const codegen::Operand& o = ref_of(t).layout;
+  const codegen::Layout& o = ref_of(t).layout;
   return byte_size(o.shape, o.dtype);
 }
 
@@ -209,7 +209,7 @@ void Rows::gather(std::span<const int64_t> indices, Element& element) const {
       continue;
     }
     const engine::TensorRef& r = ref_of(t.tensor);
-    const codegen::Operand& o = r.layout;
+    const codegen::Layout& o = r.layout;
     const Shape row_shape = without_first(o.shape);
     const auto count = static_cast<int64_t>(indices.size());
     NewTensor batch =
@@ -245,7 +245,7 @@ void stack(std::span<const Tensor> tensors, size_t components, Element& batch) {
       batch.push_back(stacked_strings(tensors, c, components));
       continue;
     }
-    const codegen::Operand& o = ref_of(tensors[c]).layout;
+    const codegen::Layout& o = ref_of(tensors[c]).layout;
     NewTensor t = new_tensor(o.dtype, with_first(static_cast<int64_t>(count), o.shape));
     const size_t row_bytes = byte_size(o.shape, o.dtype);
     for (size_t e = 0; e < count; ++e) {

@@ -84,7 +84,7 @@ class Bench {
     const ir::OpDef& row = ops::table().at(op);
     const ir::Attrs attrs = ir::complete_attrs(row, {});
     const ir::TensorType types[] = {{DType::F32, to_dims(shape)}, {DType::F32, to_dims(shape)}};
-    const codegen::Operand in[] = {codegen::Operand::dense(DType::F32, shape), codegen::Operand::dense(DType::F32, shape)};
+    const codegen::Layout in[] = {codegen::Layout::dense(DType::F32, shape), codegen::Layout::dense(DType::F32, shape)};
     const auto program = device_.load(codegen::make_kernel(row, attrs, types, ir::infer(row, types, attrs), {}, in));
     const size_t bytes = bytes_of(shape);
     Op made{program, device_.allocate(bytes), device_.allocate(bytes), device_.allocate(bytes), device_.allocate(program->scratch_bytes())};

@@ -30,7 +30,7 @@ std::string key_of(const DeviceInfo& info, const codegen::Kernel& kernel, const 
   std::string key = cat(kVersion, "\n", identity(info), "\n", program.kernel_name(), "\n", kernel.op->name);
   for (const auto* operands : {&kernel.in, &kernel.out}) {
     key += "\n";
-    for (const codegen::Operand& o : *operands) key += cat(name(o.dtype), text_of(o.shape), text_of(o.strides), " ");
+    for (const codegen::Layout& o : *operands) key += cat(name(o.dtype), text_of(o.shape), text_of(o.strides), " ");
   }
   if (kernel.stages.empty())
     for (const auto& [name, value] : kernel.attrs.entries()) key += cat("\n", name, "=", ir::str(value));
@@ -43,7 +43,7 @@ std::string key_of(const DeviceInfo& info, const codegen::Kernel& kernel, const 
 struct Span {
   size_t bytes = 0, start = 0;
 };
-Span span_of(const codegen::Operand& o) {
+Span span_of(const codegen::Layout& o) {
   size_t before = 0, behind = 0;
   for (size_t d = 0; d < o.shape.size(); ++d) {
     if (o.shape[d] == 0) return {};
@@ -58,14 +58,14 @@ class Operands {
  public:
   Operands(const codegen::Kernel& kernel, size_t scratch_bytes, bool shares_inputs) {
     size_t widest = 0;
-    for (const codegen::Operand& o : kernel.in) {
+    for (const codegen::Layout& o : kernel.in) {
       const Span s = span_of(o);
       places_.push_back((shares_inputs ? 0 : bytes_) + s.start);
       if (!shares_inputs) bytes_ += codegen::align_up(s.bytes);
       widest = std::max(widest, s.bytes);
     }
     if (shares_inputs) bytes_ = codegen::align_up(widest);
-    for (const codegen::Operand& o : kernel.out) {
+    for (const codegen::Layout& o : kernel.out) {
       places_.push_back(bytes_);
       bytes_ += codegen::align_up(span_of(o).bytes);
     }

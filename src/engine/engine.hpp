@@ -22,7 +22,7 @@ namespace tandem::engine {
 // A tensor as the engine takes it: bytes on a device and how they lie. `offset` is in bytes from the buffer's start.
 struct TensorRef {
   device::BufferRef buffer;
-  codegen::Operand layout;
+  codegen::Layout layout;
   size_t offset = 0;
   void* data() const { return static_cast<char*>(buffer->data()) + offset; }
 };
@@ -33,7 +33,7 @@ using TensorRefs = std::span<const TensorRef* const>;
 // Of types, extents and strides. Every eager op asks for it.
 inline size_t layouts_hash(size_t h, TensorRefs inputs) {
   for (const TensorRef* t : inputs) {
-    const codegen::Operand& o = t->layout;
+    const codegen::Layout& o = t->layout;
     h = ir::hash_combine(h, static_cast<size_t>(o.dtype) << 8 | o.shape.size());
     for (size_t i = 0; i < o.shape.size(); ++i)
       h = ir::hash_combine(ir::hash_combine(h, static_cast<size_t>(o.shape[i])), static_cast<size_t>(o.strides[i]));
@@ -75,7 +75,7 @@ class Bound {
     if (&devices_ != &now || p.inputs.size() != inputs.size()) return false;
     const bool several = now.count() > 1;
     for (size_t i = 0; i < inputs.size(); ++i) {
-      const codegen::Operand &wanted = p.inputs[i], &given = inputs[i]->layout;
+      const codegen::Layout &wanted = p.inputs[i], &given = inputs[i]->layout;
       if (wanted.dtype != given.dtype || !(wanted.shape == given.shape) || !(wanted.strides == given.strides)) return false;
       if (several && &now.at(homes[i]) != &inputs[i]->buffer->home()) return false;
     }
@@ -85,8 +85,8 @@ class Bound {
   void run(TensorRefs inputs, std::vector<TensorRef>& outputs);
   // For which donations it was planned: those of inputs that nobody else held.
   const std::vector<int32_t> donations;
-  const std::vector<int32_t> homes;  // Planned::homes
-  const double run_seconds;          // Planned::run_seconds; 0: nobody has asked for times
+  const std::vector<int32_t> homes;          // Planned::homes
+  const double run_seconds;                  // Planned::run_seconds; 0: nobody has asked for times
   std::unique_ptr<Improvement> improvement;  // of a plan that a limit makes slower; its executable's
 
  private:

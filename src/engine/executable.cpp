@@ -128,7 +128,7 @@ Bound::Bound(Planned planned, std::vector<int32_t> donations, const Devices& dev
       devices_(devices),
       programs_(std::move(planned.programs)) {
   for (size_t d = 0; d < devices.count(); ++d) device_list_.push_back(&devices.at(d));
-  for (const codegen::Operand& o : plan_.outputs) output_bytes_.push_back(byte_size(o.shape, o.dtype));
+  for (const codegen::Layout& o : plan_.outputs) output_bytes_.push_back(byte_size(o.shape, o.dtype));
   for (const plan::Constant& c : plan_.constants) {
     Memory& memory = *devices.memories[static_cast<size_t>(c.device)];
     constants_.push_back(memory.allocate_fixed(c.literal.bytes->size()));
@@ -264,7 +264,7 @@ const ir::Graph& Executable::graph() const {
 ToPlace Executable::to_place(TensorRefs inputs) const {
   ToPlace wanted{traced_, options_.precision, options_.donations, options_.is_state, options_.soft};
   for (size_t i = 0; i < inputs.size(); ++i) {
-    const codegen::Operand& o = inputs[i]->layout;
+    const codegen::Layout& o = inputs[i]->layout;
     if (o.dtype != input_types_[i].dtype) user_error("call: input ", i, " is ", name(o.dtype), ", the graph wants ", input_types_[i]);
     unify(input_types_[i].dims, o.shape, wanted.bindings, cat("input ", i));
     wanted.inputs.push_back(o);

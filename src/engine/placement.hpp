@@ -30,7 +30,7 @@ struct ToPlace {
   bool soft = true;                 // what the wished device cannot do is the CPU's; else a UserError
   // Where cost decides: the first call's.
   Bindings bindings = {};
-  std::vector<codegen::Operand> inputs = {};
+  std::vector<codegen::Layout> inputs = {};
   std::vector<int32_t> homes = {};  // of the inputs
 };
 

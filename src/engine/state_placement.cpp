@@ -115,8 +115,8 @@ void StatePlacement::choose_nodes(Placement& p, const std::vector<bool>& is_sent
     return is_maker;
   };
   std::vector<bool> ends = makers(p.graph);
-  for (size_t n = 0; n < ends.size(); ++n) ends[n] = ends[n] && transform::has_exact_end(p.graph.nodes[n]);
-  if (std::ranges::find(ends, true) != ends.end()) p.graph = transform::cut_ends(ops::table(), p.graph, ends);
+  for (size_t n = 0; n < ends.size(); ++n) ends[n] = ends[n] && transform::has_exact_epilogue(p.graph.nodes[n]);
+  if (std::ranges::find(ends, true) != ends.end()) p.graph = transform::cut_epilogues(ops::table(), p.graph, ends);
 
   const Graph& g = p.graph;
   const std::vector<bool> is_maker = makers(g);

@@ -51,7 +51,7 @@ class Clock {
 // What each value in an arena is for.
 class Roles {
  public:
-  Roles(const Plan& plan, const Step& step) : plan_(plan), step_(step) {
+  Roles(const Plan& plan, const TrainingStep& step) : plan_(plan), step_(step) {
     for (const plan::Step& s : plan.steps) {
       for (const Effect& w : s.writes())
         if (w.slot.base == Slot::Base::Arena) set(w.slot, Role::Activation);
@@ -91,13 +91,13 @@ class Roles {
     if (s.base == Slot::Base::Arena) of_[{s.index, s.value}] = role;
   }
   const Plan& plan_;
-  const Step& step_;
+  const TrainingStep& step_;
   std::map<std::pair<int32_t, int32_t>, Role> of_;  // by arena and value
 };
 
 class Looker {
  public:
-  Looker(const engine::Planned& planned, const Step& step, const engine::Devices& devices)
+  Looker(const engine::Planned& planned, const TrainingStep& step, const engine::Devices& devices)
       : plan_(planned.plan),
         homes_(planned.homes),
         step_(step),
@@ -116,7 +116,7 @@ class Looker {
   }
 
  private:
-  static size_t counted(const codegen::Operand& o) { return device::Account::counted(byte_size(o.shape, o.dtype)); }
+  static size_t counted(const codegen::Layout& o) { return device::Account::counted(byte_size(o.shape, o.dtype)); }
   static size_t at(Role r) { return static_cast<size_t>(r); }
 
   // What is there for the whole step.
@@ -248,7 +248,7 @@ class Looker {
 
   const Plan& plan_;
   const std::vector<int32_t>& homes_;
-  const Step& step_;
+  const TrainingStep& step_;
   const Clock clock_;
   const Roles roles_;
   const double link_;
@@ -258,7 +258,7 @@ class Looker {
 
 }  // namespace
 
-Situation looked_at(const engine::Planned& planned, const Step& step, const engine::Devices& devices) {
+Situation looked_at(const engine::Planned& planned, const TrainingStep& step, const engine::Devices& devices) {
   return Looker(planned, step, devices).run();
 }
 

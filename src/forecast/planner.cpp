@@ -27,7 +27,7 @@ class LimitScope {
 
 size_t sum(const Parts& parts) { return std::accumulate(parts.begin(), parts.end(), size_t{0}); }
 
-Planner::Planner(Step step, device::Device& device)
+Planner::Planner(TrainingStep step, device::Device& device)
     : step_(std::move(step)), device_(device), host_(device::make("null:host")), memory_(device, [] {}), host_memory_(*host_, [] {}) {
   if (device.info().host_memory)
     user_error("plan: device ", device.info().name, " uses the host's memory, for which steps are not planned\n  hint: a GPU, or --card");
@@ -42,13 +42,13 @@ plan::Request Planner::request(int64_t batch) const {
   if (!step_.batch_symbol.empty()) r.bindings.emplace(step_.batch_symbol, batch);
   r.donations = step_.donations;
   // A batch comes out of the host's memory, everything else is on the device.
-  for (const Step::Input& input : step_.inputs) {
+  for (const TrainingStep::Input& input : step_.inputs) {
     r.input_devices.push_back(input.role == Role::Batch ? 1 : 0);
     r.fresh_inputs.push_back(input.role == Role::Batch);
   }
   for (const ir::Value v : graph_.inputs) {
     const ir::TensorType& t = graph_.type(v);
-    r.inputs.push_back(codegen::Operand::dense(t.dtype, tandem::bind(t.dims, r.bindings)));
+    r.inputs.push_back(codegen::Layout::dense(t.dtype, tandem::bind(t.dims, r.bindings)));
   }
   return r;
 }

@@ -62,8 +62,8 @@ struct Refusal {
 class Planner {
  public:
   // Of the device only the list of kernels, the rates and the limit of its account are used, which plan() sets and puts back.
-  Planner(Step step, device::Device& device);
-  const Step& step() const { return step_; }
+  Planner(TrainingStep step, device::Device& device);
+  const TrainingStep& step() const { return step_; }
   device::Device& device() const { return device_; }
 
   // `effort`: steps of search for a schedule (plan/schedule.hpp). Nothing: `refusal()` says why.
@@ -74,7 +74,7 @@ class Planner {
 
  private:
   plan::Request request(int64_t batch) const;
-  Step step_;
+  TrainingStep step_;
   device::Device& device_;
   std::unique_ptr<device::Device> host_;
   ir::Graph graph_;  // after passes
@@ -84,6 +84,6 @@ class Planner {
 };
 
 // Times, roles and peaks of a plan that was made.
-Situation looked_at(const engine::Planned& planned, const Step& step, const engine::Devices& devices);
+Situation looked_at(const engine::Planned& planned, const TrainingStep& step, const engine::Devices& devices);
 
 }  // namespace tandem::forecast

@@ -17,7 +17,7 @@ bool is_one_of(const Variable& v, std::span<const Variable> list) {
   return std::ranges::any_of(list, [&](const Variable& x) { return x.impl() == v.impl(); });
 }
 
-std::vector<Spec> input_specs(const nn::Model& model, const ModelOptions& options, Step& step) {
+std::vector<Spec> input_specs(const nn::Model& model, const ModelOptions& options, TrainingStep& step) {
   std::vector<Spec> specs;
   for (const nn::Symbol& input : model.inputs()) {
     Spec s = input.spec();
@@ -46,7 +46,7 @@ std::string usual_loss(const nn::Layer& layer) {
   return activation == "softmax" ? "sparse_categorical_crossentropy" : activation == "sigmoid" ? "binary_crossentropy" : "mse";
 }
 
-nn::CompileOptions compile_options(const nn::Model& model, const ModelOptions& options, Step& step) {
+nn::CompileOptions compile_options(const nn::Model& model, const ModelOptions& options, TrainingStep& step) {
   nn::CompileOptions o = model.compiled() ? model.compile_options() : nn::CompileOptions{.optimizer = "adam"};
   if (!model.compiled() && !options.optimizer) step.notes.emplace_back("the model was not compiled: the optimizer is adam");
   if (options.optimizer) o.optimizer = nn::Optimizer(*options.optimizer);
@@ -91,8 +91,8 @@ const char* key(Role role) {
   return kKeys[static_cast<size_t>(role)];
 }
 
-Step step_of(const frontend::TracedStep& traced, std::span<const Variable> weights, std::span<const Variable> optimizer) {
-  Step step;
+TrainingStep step_of(const frontend::TracedStep& traced, std::span<const Variable> weights, std::span<const Variable> optimizer) {
+  TrainingStep step;
   step.name = traced.graph.name;
   step.graph = traced.graph;
   step.donations = traced.donations;
@@ -121,11 +121,11 @@ Step step_of(const frontend::TracedStep& traced, std::span<const Variable> weigh
   return step;
 }
 
-Step step_of(const nn::Model& model, const ModelOptions& options) {
+TrainingStep step_of(const nn::Model& model, const ModelOptions& options) {
   if (!dynamic_cast<nn::NetworkBody&>(model.body()).has_graph())
     user_error("plan: model '", model.name(),
                "' does not say the shape of its input\n  hint: begin it with an Input, or call it once, and save it again");
-  Step noted;
+  TrainingStep noted;
   const std::vector<Spec> inputs = input_specs(model, options, noted);
   model.compile(compile_options(model, options, noted));
   const FlatCallable forward([&](const std::vector<Tensor>& x) { return model(nn::model_inputs(model, x), nn::Pass{}); },
@@ -140,7 +140,7 @@ Step step_of(const nn::Model& model, const ModelOptions& options) {
   nn::Training& training = nn::compiled_training(model);
   const nn::Training::Parts parts{.inputs = inputs.size(), .targets = outputs.size()};
   const nn::Training::Compiled& compiled = training.step(model, nn::Run::Kind::Train, specs, parts);
-  Step step = step_of(frontend::traced_step(compiled.function, specs), model.weights(), model.optimizer().variables());
+  TrainingStep step = step_of(frontend::traced_step(compiled.function, specs), model.weights(), model.optimizer().variables());
   for (size_t i = 0; i < inputs.size(); ++i) step.inputs[i].name = model.inputs()[i].origin()->layer.name();
   for (size_t i = 0; i < outputs.size(); ++i)
     step.inputs[inputs.size() + i].name = cat("targets of ", model.outputs()[i].origin()->layer.name());

@@ -19,7 +19,7 @@ inline constexpr size_t kRoles = 8;
 const char* name(Role role);  // "weights"
 const char* key(Role role);   // "optimizer_state"
 
-struct Step {
+struct TrainingStep {
   struct Input {
     std::string name;
     Role role = Role::Other;
@@ -36,13 +36,13 @@ struct Step {
 };
 
 // `weights`, `optimizer`: which variables are what; others are Role::Other. The arguments of the function are the batch.
-Step step_of(const frontend::TracedStep& traced, std::span<const Variable> weights, std::span<const Variable> optimizer);
+TrainingStep step_of(const frontend::TracedStep& traced, std::span<const Variable> weights, std::span<const Variable> optimizer);
 
 struct ModelOptions {
   std::optional<std::string> optimizer = {}, loss = {};  // instead of what the model was compiled with
   std::optional<int64_t> length = {};                    // of axes that the model leaves open, besides the batch
 };
 // The step of fit. What the model was not compiled with, is assumed and noted.
-Step step_of(const nn::Model& model, const ModelOptions& options);
+TrainingStep step_of(const nn::Model& model, const ModelOptions& options);
 
 }  // namespace tandem::forecast

@@ -23,7 +23,7 @@ using ir::OperandClass;
 
 constexpr size_t kFew = 4;  // operands that the lean way takes
 
-const ir::Signature::Operand& operand_at(const ir::OpDef& op, size_t i) {
+const ir::Signature::Parameter& operand_at(const ir::OpDef& op, size_t i) {
   const auto& all = op.signature.operands;
   return all[std::min(i, all.size() - 1)];
 }

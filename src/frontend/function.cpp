@@ -86,7 +86,7 @@ class Signature {
   }
 
   // An expression is left to the engine, which binds all symbols and checks them.
-  static bool matches(const Argument& a, const codegen::Operand& o, int64_t* symbols) {
+  static bool matches(const Argument& a, const codegen::Layout& o, int64_t* symbols) {
     if (o.dtype != a.dtype || o.shape.size() != a.extents.size()) return false;
     for (size_t i = 0; i < a.extents.size(); ++i) {
       const int64_t code = a.extents[i], extent = o.shape[i];
@@ -493,7 +493,7 @@ std::string FlatCallable::graph_str() const {
 std::string FlatCallable::budget_summary() const {
   std::string text;
   for (const plan::BudgetReport& r : impl_of(impl_).budgets())
-    text += cat(text.empty() ? "" : "\n", plan::summary(r, active_engine().devices().at(r.device).info().name));
+    text += cat(text.empty() ? "" : "\n", plan::summary(r, engine::default_engine().devices().at(r.device).info().name));
   return text;
 }
 

@@ -70,7 +70,7 @@ template <class F> void for_each_offset(const Shape& shape, const Strides& strid
   }
 }
 
-template <class From, class To> void copy_converted(const codegen::Operand& layout, const From* from, To* to) {
+template <class From, class To> void copy_converted(const codegen::Layout& layout, const From* from, To* to) {
   for_each_offset(layout.shape, layout.strides, [&](int64_t offset) { *to++ = converted<To>(from[offset]); });
 }
 
@@ -114,7 +114,7 @@ device::Device& host_device() {
 }
 
 engine::TensorRef allocate(DType dtype, const Shape& shape, int32_t device) {
-  return {engine::default_engine().allocate(byte_size(shape, dtype), device), codegen::Operand::dense(dtype, shape), 0};
+  return {engine::default_engine().allocate(byte_size(shape, dtype), device), codegen::Layout::dense(dtype, shape), 0};
 }
 
 engine::TensorRef allocate(DType dtype, const Shape& shape) {
@@ -168,7 +168,7 @@ const void* host_address(const engine::TensorRef& t, const char* what) {
 }
 
 void read(const engine::TensorRef& t, DType as, void* to) {
-  const codegen::Operand& o = t.layout;
+  const codegen::Layout& o = t.layout;
   const size_t bytes = byte_size(o.shape, o.dtype);
   if (bytes == 0) return;
   device::check_not_lost(*t.buffer, "read");

@@ -29,7 +29,7 @@ RowBuffer::RowBuffer(Tensor array, int64_t first, int64_t most_rows)
     : array_(std::move(array)), first_(first), most_rows_(most_rows), buffer_(made()) {}
 
 Tensor RowBuffer::made() const {
-  const codegen::Operand& layout = concrete_ref(array_)->layout;
+  const codegen::Layout& layout = concrete_ref(array_)->layout;
   Shape shape = layout.shape;
   shape[0] = most_rows_;
   return concrete(allocate_on_host(layout.dtype, shape));

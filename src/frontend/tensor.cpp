@@ -23,7 +23,7 @@ ir::TensorType type_of(const Tensor& t) {
   if (const TracedTensor* value = traced(t)) return value->type;
   if (const StringTensor* s = strings(t)) return {kString, to_dims(s->shape)};
   defined(t);
-  const codegen::Operand& o = concrete_ref(t)->layout;
+  const codegen::Layout& o = concrete_ref(t)->layout;
   return {o.dtype, to_dims(o.shape)};
 }
 

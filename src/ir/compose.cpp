@@ -8,7 +8,7 @@
 namespace tandem::ir {
 namespace {
 
-constexpr std::array<std::string_view, 4> kForms = {"map", "reduce", "row", "end"};
+constexpr std::array<std::string_view, 4> kForms = {"map", "reduce", "row", "epilogue"};
 
 Scalar both(const Scalar& a, const Scalar& b) { return !a ? b : !b ? a : a & b; }
 
@@ -107,7 +107,7 @@ Loops compose_row(const Graph& body) {
   return l;
 }
 
-Loops compose_end(const Graph& body) {
+Loops compose_epilogue(const Graph& body) {
   const int32_t product = product_node(body);
   const auto input = body_inputs(body);
   Composer c(body, [&](Value v) { return v.node == product ? static_cast<int>(body.inputs.size()) : input(v); });
@@ -266,7 +266,7 @@ std::vector<Scalar> places(const Dims& dims, const Dims& space) {
 int32_t product_node(const Graph& body) {
   for (size_t i = 0; i < body.nodes.size(); ++i)
     if (body.nodes[i].op->has(kProduct)) return static_cast<int32_t>(i);
-  internal_error("a body of form end without a product");
+  internal_error("a body of form epilogue without a product");
 }
 
 Loops compose(const Graph& body, Form form) {
@@ -274,7 +274,7 @@ Loops compose(const Graph& body, Form form) {
     case Form::Map: return shared(compose_map(body));
     case Form::Reduce: return shared(compose_reduce(body));
     case Form::Row: return shared(compose_row(body));
-    case Form::End: return shared(compose_end(body));
+    case Form::Epilogue: return shared(compose_epilogue(body));
   }
   internal_error("no such form");
 }

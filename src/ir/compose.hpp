@@ -14,10 +14,10 @@ namespace tandem::ir {
 
 // How the nodes of a fused body make one kernel.
 enum class Form : uint8_t {
-  Map,     // no reduction: every output has the same extents, but for axes of 1
-  Reduce,  // reductions over the same axes, of which none needs another, and maps over their results
-  Row,     // reductions along the last axis that may need each other, with maps before, between and behind them
-  End,     // a product (trait kProduct) of the body's first inputs, and maps over its result
+  Map,       // no reduction: every output has the same extents, but for axes of 1
+  Reduce,    // reductions over the same axes, of which none needs another, and maps over their results
+  Row,       // reductions along the last axis that may need each other, with maps before, between and behind them
+  Epilogue,  // a product (trait kProduct) of the body's first inputs, and maps over its result
 };
 std::string_view name(Form f);
 Form parse_form(std::string_view name);  // InternalError when there is no such form
@@ -64,9 +64,9 @@ bool moves_element(const Scalar& s);
 // Likewise, or such an element widened from 16 bits, a number, a position: nothing that would be worth keeping in memory.
 bool moves_only(const Scalar& s);
 
-// The loops of a body in which every node is a map, a reduction or (End) a product. End: the loops behind the product, which is their
-// last input.
+// The loops of a body in which every node is a map, a reduction or (Epilogue) a product. Epilogue: the loops behind the product, which is
+// their last input.
 Loops compose(const Graph& body, Form form);
-int32_t product_node(const Graph& body);  // of a body of form End
+int32_t product_node(const Graph& body);  // of a body of form Epilogue
 
 }  // namespace tandem::ir

@@ -122,10 +122,10 @@ Attr complete_attribute(const OpDef& op, const Signature::Attribute& a, const At
 bool is_shared(OperandClass c) { return c <= OperandClass::Boolean; }
 
 // The operand that the i-th value of a call is given to; the variadic one takes all the rest.
-const Signature::Operand& operand_at(const Signature& s, size_t i) { return s.operands[std::min(i, s.operands.size() - 1)]; }
+const Signature::Parameter& operand_at(const Signature& s, size_t i) { return s.operands[std::min(i, s.operands.size() - 1)]; }
 
 std::string operand_name(const Signature& s, size_t i) {
-  const Signature::Operand& o = operand_at(s, i);
+  const Signature::Parameter& o = operand_at(s, i);
   return o.variadic ? cat(o.name, '[', i + 1 - s.operands.size(), ']') : o.name;
 }
 
@@ -170,7 +170,7 @@ std::string_view needs(OperandClass c) {
 DType check_classes(const OpDef& op, std::span<const TensorType> in) {
   size_t first = in.size();
   for (size_t i = 0; i < in.size(); ++i) {
-    const Signature::Operand& o = operand_at(op.signature, i);
+    const Signature::Parameter& o = operand_at(op.signature, i);
     if (!accepts(o.type, in[i].dtype))
       user_error(op.name, ": operand '", operand_name(op.signature, i), "' must be ", needs(o.type), ", got ", in[i]);
     if (!is_shared(o.type)) continue;
@@ -283,7 +283,7 @@ void check_row(const OpDef& row) {
     user_error("op '", row.name, "': the body takes ", row.body.arity(), " arguments, the signature has ", row.signature.operands.size(),
                " operands");
   if (results.size() != 1) user_error("op '", row.name, "': a body gives one result, the signature has ", results.size());
-  for (const Signature::Operand& o : row.signature.operands)
+  for (const Signature::Parameter& o : row.signature.operands)
     if (o.variadic || o.optional) user_error("op '", row.name, "': a body cannot have the optional or repeated operand '", o.name, "'");
 }
 

@@ -37,7 +37,7 @@ enum class AttrKind : uint8_t { Bool, Int, Float, String, DType, Ints, Floats, S
 std::string_view name(OperandClass c);  // "number", as in a signature
 std::string_view name(AttrKind k);      // "ints"
 struct Signature {
-  struct Operand {
+  struct Parameter {
     std::string name;
     OperandClass type;
     bool variadic = false;
@@ -50,7 +50,7 @@ struct Signature {
     bool required = false;  // no default was given
     Attr default_value;
   };
-  std::vector<Operand> operands;
+  std::vector<Parameter> operands;
   std::vector<Attribute> attributes;
   std::vector<std::string> results;
 };

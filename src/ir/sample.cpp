@@ -136,7 +136,7 @@ class SampleParser {
 
 // --- types -----------------------------------------------------------------------------------------------------------------
 
-const Signature::Operand& operand_at(const OpDef& op, size_t i) {
+const Signature::Parameter& operand_at(const OpDef& op, size_t i) {
   const auto& operands = op.signature.operands;
   return operands[std::min(i, operands.size() - 1)];
 }
@@ -202,7 +202,7 @@ int group_of(OperandClass c) {
 constexpr int kGroupCount = 5;
 
 // An operand of a type of its own that names it leaves its group to the others.
-bool is_pinned(const Signature::Operand& operand, const SampleOperand& o) { return o.has_dtype && group_of(operand.type) != 0; }
+bool is_pinned(const Signature::Parameter& operand, const SampleOperand& o) { return o.has_dtype && group_of(operand.type) != 0; }
 
 std::vector<DType> types_of_group(const OpDef& op, const Sample& s, int group) {
   std::vector<DType> types;
@@ -210,7 +210,7 @@ std::vector<DType> types_of_group(const OpDef& op, const Sample& s, int group) {
     const auto t = static_cast<DType>(i);
     bool fits = true;
     for (size_t k = 0; k < s.operands.size(); ++k) {
-      const Signature::Operand& operand = operand_at(op, k);
+      const Signature::Parameter& operand = operand_at(op, k);
       const SampleOperand& o = s.operands[k];
       if (group_of(operand.type) != group || is_pinned(operand, o)) continue;
       fits = fits && accepts(operand.type, t) && (!o.has_dtype || o.dtype == t) && can_fill(o, t);
@@ -222,7 +222,7 @@ std::vector<DType> types_of_group(const OpDef& op, const Sample& s, int group) {
 
 bool has_free_operand(const OpDef& op, const Sample& s, int group) {
   for (size_t k = 0; k < s.operands.size(); ++k) {
-    const Signature::Operand& operand = operand_at(op, k);
+    const Signature::Parameter& operand = operand_at(op, k);
     if (group_of(operand.type) == group && !is_pinned(operand, s.operands[k])) return true;
   }
   return false;

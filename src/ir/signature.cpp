@@ -50,14 +50,14 @@ class SignatureParser {
   }
 
   void operand() {
-    Signature::Operand o;
+    Signature::Parameter o;
     o.name = new_name();
     cursor_.expect(":");
     o.type = one_of<OperandClass>(cursor_, kClassNames, "operand class");
     o.variadic = cursor_.accept("...");
     o.optional = !o.variadic && cursor_.accept("?");
     if (!signature_.operands.empty()) {
-      const Signature::Operand& last = signature_.operands.back();
+      const Signature::Parameter& last = signature_.operands.back();
       if (last.variadic) cursor_.fail(cat("nothing may follow '", last.name, "...'"));
       if (last.optional && !o.optional) cursor_.fail(cat("only optional operands may follow '", last.name, "'"));
     }

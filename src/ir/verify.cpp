@@ -16,25 +16,25 @@ bool exists(const Graph& g, Value v) {
 
 std::string value_text(Value v) { return v.out == 0 ? cat('%', v.node) : cat('%', v.node, '.', v.out); }
 
-std::string row_is_known(const OpTable& table, const Graph& g, int32_t node, const Spec&) {
+std::string row_is_known(const OpTable& table, const Graph& g, int32_t node, const VerifyContext&) {
   const OpDef* op = node_of(g, node).op;
   if (!op) return "it has no op";
   return table.find(op->name) == op ? "" : cat("the row '", op->name, "' is not one of this table");
 }
 
-std::string inputs_come_first(const OpTable&, const Graph& g, int32_t node, const Spec&) {
+std::string inputs_come_first(const OpTable&, const Graph& g, int32_t node, const VerifyContext&) {
   for (Value v : node_of(g, node).inputs)
     if (v.node < 0 || v.node >= node) return cat("it uses ", value_text(v), ", which does not precede it");
   return "";
 }
 
-std::string operands_exist(const OpTable&, const Graph& g, int32_t node, const Spec&) {
+std::string operands_exist(const OpTable&, const Graph& g, int32_t node, const VerifyContext&) {
   for (Value v : node_of(g, node).inputs)
     if (!exists(g, v)) return cat("it uses ", value_text(v), ", but node ", v.node, " has ", g.node(v).types.size(), " results");
   return "";
 }
 
-std::string attributes_are_complete(const OpTable&, const Graph& g, int32_t node, const Spec&) {
+std::string attributes_are_complete(const OpTable&, const Graph& g, int32_t node, const VerifyContext&) {
   const Node& n = node_of(g, node);
   try {
     return complete_attrs(*n.op, n.attrs) == n.attrs ? "" : "its attributes are not those of the signature, in order and complete";
@@ -43,7 +43,7 @@ std::string attributes_are_complete(const OpTable&, const Graph& g, int32_t node
   }
 }
 
-std::string types_are_inferred(const OpTable&, const Graph& g, int32_t node, const Spec&) {
+std::string types_are_inferred(const OpTable&, const Graph& g, int32_t node, const VerifyContext&) {
   const Node& n = node_of(g, node);
   std::vector<TensorType> in;
   for (Value v : n.inputs) in.push_back(g.type(v));
@@ -60,7 +60,7 @@ std::string types_are_inferred(const OpTable&, const Graph& g, int32_t node, con
 }
 
 // A sub-graph can only name its own nodes, so it is closed when it is a good graph by itself.
-std::string subgraphs_are_good(const OpTable& table, const Graph& g, int32_t node, const Spec& spec) {
+std::string subgraphs_are_good(const OpTable& table, const Graph& g, int32_t node, const VerifyContext& spec) {
   for (const Attrs::Entry& e : node_of(g, node).attrs.entries()) {
     const auto* graphs = std::get_if<Graphs>(&e.value);
     if (!graphs) continue;
@@ -75,7 +75,7 @@ std::string subgraphs_are_good(const OpTable& table, const Graph& g, int32_t nod
   return "";
 }
 
-std::string nothing_decomposes(const OpTable&, const Graph& g, int32_t node, const Spec& spec) {
+std::string nothing_decomposes(const OpTable&, const Graph& g, int32_t node, const VerifyContext& spec) {
   const Node& n = node_of(g, node);
   if (!n.op->decompose) return "";
   std::vector<TensorType> in;
@@ -83,7 +83,7 @@ std::string nothing_decomposes(const OpTable&, const Graph& g, int32_t node, con
   return spec.keeps && spec.keeps({*n.op, in, n.attrs, n.device}) ? "" : "it still has a decomposition, and is not kept";
 }
 
-std::string inputs_are_listed(const OpTable&, const Graph& g, int32_t, const Spec&) {
+std::string inputs_are_listed(const OpTable&, const Graph& g, int32_t, const VerifyContext&) {
   std::vector<Value> found;
   for (size_t i = 0; i < g.nodes.size(); ++i) {
     if (g.nodes[i].op->name != "input") continue;
@@ -96,7 +96,7 @@ std::string inputs_are_listed(const OpTable&, const Graph& g, int32_t, const Spe
                            : cat("the graph lists ", g.inputs.size(), " inputs, which are not its ", found.size(), " input nodes in order");
 }
 
-std::string outputs_exist(const OpTable&, const Graph& g, int32_t, const Spec&) {
+std::string outputs_exist(const OpTable&, const Graph& g, int32_t, const VerifyContext&) {
   for (size_t i = 0; i < g.outputs.size(); ++i)
     if (!exists(g, g.outputs[i])) return cat("output ", i, " is ", value_text(g.outputs[i]), ", which is not there");
   return "";
@@ -124,7 +124,7 @@ std::string_view name(Stage s) { return s == Stage::Traced ? "traced" : "expande
 std::span<const VerifyRule> rules(Stage s) { return s == Stage::Traced ? std::span<const VerifyRule>(kTraced) : kExpanded; }
 
 void verify(const OpTable& table, const Graph& g, Stage stage, const KeepsFn& keeps) {
-  const Spec spec{stage, keeps};
+  const VerifyContext spec{stage, keeps};
   const auto check = [&](const VerifyRule& rule, int32_t node) {
     const std::string breach = rule.breach(table, g, node, spec);
     if (breach.empty()) return;

@@ -17,7 +17,7 @@ enum class Stage : uint8_t {
 std::string_view name(Stage s);
 
 // What a graph is checked against.
-struct Spec {
+struct VerifyContext {
   Stage stage;
   const KeepsFn& keeps;
 };
@@ -26,7 +26,7 @@ struct Spec {
 struct VerifyRule {
   std::string_view text;  // begins with its number if it is one of the invariants of ARCHITECTURE.md
   bool is_about_nodes;
-  std::string (*breach)(const OpTable& table, const Graph& g, int32_t node, const Spec& spec);
+  std::string (*breach)(const OpTable& table, const Graph& g, int32_t node, const VerifyContext& spec);
 };
 std::span<const VerifyRule> rules(Stage s);
 

@@ -125,13 +125,13 @@ void NetworkBody::make_graph(std::vector<Symbol> inputs, std::vector<Symbol> out
   for (const Symbol& s : inputs) given.insert(key_of(*s.origin()));
   std::unordered_map<const void*, size_t> at;
   std::unordered_map<const LayerBody*, std::vector<size_t>> calls_of;
-  std::vector<Step> steps;
+  std::vector<LayerCall> steps;
   for (const auto& origin : walk.calls) {
     if (origin->inputs.empty() && !given.contains(key_of(*origin)))
       user_error("the outputs of the model depend on input '", origin->layer.name(), "', which is not one of its inputs");
     at[key_of(*origin)] = steps.size();
     calls_of[&origin->layer.body()].push_back(steps.size());
-    Step step{origin, {}};
+    LayerCall step{origin, {}};
     for (const Symbol& s : origin->inputs) step.inputs.push_back({at.at(key_of(*s.origin())), s.output()});
     steps.push_back(std::move(step));
   }
@@ -208,7 +208,7 @@ Results NetworkBody::run(const std::vector<Tensor>& inputs, const Pass& pass) {
   const auto value = [&](const Source& s) -> const Tensor& { return done[s.step].values.at(s.output); };
   const auto mask = [&](const Source& s) -> const Tensor& { return done[s.step].masks.at(s.output); };
   for (size_t i = 0; i < steps_.size(); ++i) {
-    const Step& step = steps_[i];
+    const LayerCall& step = steps_[i];
     if (step.inputs.empty()) continue;
     std::vector<Tensor> in;
     Pass inner{.training = pass.training, .flags = step.origin->flags, .losses = pass.losses};

@@ -31,11 +31,11 @@ class NetworkBody : public LayerBody {
   struct Source {
     size_t step, output;
   };
-  struct Step {
+  struct LayerCall {
     std::shared_ptr<const Symbol::Origin> origin;
     std::vector<Source> inputs;
   };
-  const std::vector<Step>& steps() const { return steps_; }
+  const std::vector<LayerCall>& steps() const { return steps_; }
   Source source_of(const Symbol& s) const;
   // The steps that call a layer, in the order of steps.
   const std::vector<size_t>& steps_of(const Layer& layer) const;
@@ -51,7 +51,7 @@ class NetworkBody : public LayerBody {
   std::vector<Layer> layers_;
   Layer input_layer_;  // of a sequence that begins with one
   std::vector<Symbol> inputs_, outputs_;
-  std::vector<Step> steps_;
+  std::vector<LayerCall> steps_;
   std::unordered_map<const void*, size_t> step_at_;                     // by what tells calls apart
   std::unordered_map<const LayerBody*, std::vector<size_t>> calls_of_;  // only looked up, never walked
 };

@@ -7,30 +7,30 @@ namespace tandem::ops {
 namespace {
 
 using ir::OperandClass;
-using Operand = ir::Signature::Operand;
+using Parameter = ir::Signature::Parameter;
 
 bool is_shared(OperandClass c) { return c <= OperandClass::Boolean; }
 
 // The operand that value i of a call is given to; the repeated one takes all the rest.
-const Operand& operand_at(const ir::OpDef& op, size_t i) {
+const Parameter& operand_at(const ir::OpDef& op, size_t i) {
   const auto& operands = op.signature.operands;
   return operands[std::min(i, operands.size() - 1)];
 }
 
 std::string name_at(const ir::OpDef& op, size_t i) {
-  const Operand& o = operand_at(op, i);
+  const Parameter& o = operand_at(op, i);
   return o.variadic ? cat(o.name, '[', i + 1 - op.signature.operands.size(), ']') : o.name;
 }
 
-std::string names_of(const std::vector<Operand>& operands) {
+std::string names_of(const std::vector<Parameter>& operands) {
   std::string text;
-  for (const Operand& o : operands) text += cat(text.empty() ? "" : ", ", o.name, o.variadic ? "..." : o.optional ? "?" : "");
+  for (const Parameter& o : operands) text += cat(text.empty() ? "" : ", ", o.name, o.variadic ? "..." : o.optional ? "?" : "");
   return text;
 }
 
 void check_count(const ir::OpDef& op, size_t given) {
   const auto& operands = op.signature.operands;
-  const auto least = static_cast<size_t>(std::ranges::count_if(operands, [](const Operand& o) { return !o.optional && !o.variadic; }));
+  const auto least = static_cast<size_t>(std::ranges::count_if(operands, [](const Parameter& o) { return !o.optional && !o.variadic; }));
   const bool is_open = !operands.empty() && operands.back().variadic;
   if (given >= least && (is_open || given <= operands.size())) return;
   const size_t wanted = given < least ? least : operands.size();

@@ -81,9 +81,9 @@ Expr product_with_previous(const Expr& first, const Expr& after, const Expr& gra
 struct Loop {
   std::vector<Expr> carries, sequences, constants;
   bool reverse = false;
-  using Step = std::function<std::vector<Expr>(std::span<const Expr> in)>;
+  using StepFunction = std::function<std::vector<Expr>(std::span<const Expr> in)>;
 
-  std::vector<Expr> run(Builder& b, const Dim& length, const std::string& name, const Step& step) const {
+  std::vector<Expr> run(Builder& b, const Dim& length, const std::string& name, const StepFunction& step) const {
     Builder inner(b.table());
     std::vector<Expr> operands, in;
     for (const auto* part : {&carries, &sequences, &constants})

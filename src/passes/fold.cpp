@@ -90,14 +90,14 @@ class Folder {
     for (ir::Value v : n.inputs) {
       const auto& l = g.node(v).attrs.get<ir::Literal>("value");
       types.push_back(g.type(v));
-      in.push_back({codegen::Operand::dense(l.dtype, l.shape), const_cast<std::byte*>(l.bytes->data())});  // only read
+      in.push_back({codegen::Layout::dense(l.dtype, l.shape), const_cast<std::byte*>(l.bytes->data())});  // only read
     }
     const ir::Loops loops = ir::loops_of(*n.op, types, n.attrs, n.types);
     if (!is_exact(loops)) return {};
     const Shape shape = tandem::bind(n.types[0].dims, {});
     const DType dtype = n.types[0].dtype;
     auto bytes = std::make_shared<std::vector<std::byte>>(byte_size(shape, dtype));
-    const codegen::HostOperand out{codegen::Operand::dense(dtype, shape), bytes->data()};
+    const codegen::HostOperand out{codegen::Layout::dense(dtype, shape), bytes->data()};
     codegen::interpret(loops, {}, in, {&out, 1});
     ir::Literal result{dtype, shape, std::move(bytes)};
     if (has_nan(result)) return {};

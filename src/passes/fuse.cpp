@@ -240,7 +240,7 @@ class Fuser {
   const std::vector<Access>& accesses(int32_t n) const { return accesses_[n]; }
 
   void place(int32_t n) {
-    if (kind(n) == Kind::Product && dims(n).size() >= 2) start({n}, Form::End, ir::without_ones(dims(n)));
+    if (kind(n) == Kind::Product && dims(n).size() >= 2) start({n}, Form::Epilogue, ir::without_ones(dims(n)));
     if (kind(n) == Kind::Map && sinks_[n] < 0) place_map(n);
     if (kind(n) == Kind::Reduce) place_reduce(n);
   }
@@ -376,7 +376,7 @@ class Fuser {
   bool has_room(int32_t g, std::span<const int32_t> nodes) {
     if (std::ranges::any_of(nodes, [&](int32_t n) { return node(n).device != group(g).device; })) return false;
     if (group(g).nodes.size() + nodes.size() > kMostNodes) return false;
-    if (group(g).form == Form::End && std::ranges::any_of(nodes, [&](int32_t n) { return waits_for_another_device(n); })) return false;
+    if (group(g).form == Form::Epilogue && std::ranges::any_of(nodes, [&](int32_t n) { return waits_for_another_device(n); })) return false;
     std::set<int32_t> inside(group(g).nodes.begin(), group(g).nodes.end());
     inside.insert(nodes.begin(), nodes.end());
     std::set<Value> operands;

@@ -10,7 +10,7 @@
 namespace tandem::plan {
 namespace {
 
-using codegen::Operand;
+using codegen::Layout;
 using ir::Graph;
 using ir::Node;
 using ir::Value;
@@ -43,14 +43,14 @@ class Lowerer {
   // How it lies there.
   struct Lying {
     int32_t block = -1;
-    Operand operand;
+    Layout operand;
     size_t shift = 0;  // bytes from the block's start to the first element
   };
 
   // ---- what the graph says ----
   Shape shape_of(Value v) const { return bind(graph_.type(v).dims, request_.bindings); }
   size_t bytes_of(Value v) const { return byte_size(shape_of(v), graph_.type(v).dtype); }
-  Operand dense_operand(Value v) const { return Operand::dense(graph_.type(v).dtype, shape_of(v)); }
+  Layout dense_operand(Value v) const { return Layout::dense(graph_.type(v).dtype, shape_of(v)); }
   int32_t device_of(const Node& n) const { return request_.device_of ? request_.device_of(n) : 0; }
   bool host_memory(int32_t device) const { return request_.host_memory.empty() || request_.host_memory[static_cast<size_t>(device)]; }
 
@@ -63,7 +63,7 @@ class Lowerer {
     out_.output_devices = request_.output_devices.empty() ? std::vector<int32_t>(outs) : request_.output_devices;
     for (size_t i = 0; i < ins; ++i) {
       const Value v = graph_.inputs[i];
-      Operand o = request_.inputs.empty() ? dense_operand(v) : request_.inputs[i];
+      Layout o = request_.inputs.empty() ? dense_operand(v) : request_.inputs[i];
       TANDEM_CHECK(o.dtype == graph_.type(v).dtype && o.shape == shape_of(v), "input ", i, " is not what the graph declares");
       const int32_t block = new_block(bytes_of(v), out_.input_devices[i], Block::Kind::Input, static_cast<int32_t>(i));
       out_.input_blocks.push_back(block);
@@ -132,7 +132,7 @@ class Lowerer {
     codegen::Kernel k;
     k.op = &ops::table().at("identity");
     k.in = {from.operand};
-    k.out = {Operand::dense(k.in[0].dtype, k.in[0].shape)};
+    k.out = {Layout::dense(k.in[0].dtype, k.in[0].shape)};
     ir::Loops loops;
     loops.extents = to_dims(k.in[0].shape);
     std::vector<ir::Scalar> at;
@@ -241,7 +241,7 @@ class Lowerer {
     Unit u = unit(Kind::Launch, n, device_of(n));
     u.may_fail = may_fail(n);
     std::vector<ir::TensorType> in_types;
-    std::vector<Operand> in;
+    std::vector<Layout> in;
     for (Value v : n.inputs) {
       in_types.push_back(graph_.type(v));
       in.push_back(strided_ok ? lying(v, u.device).operand : dense(v, u.device).operand);

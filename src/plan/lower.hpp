@@ -10,9 +10,9 @@ namespace tandem::plan {
 struct Request {
   const ir::Graph& graph;  // expanded: no decompositions left but those that the devices keep
   Bindings bindings;
-  std::vector<codegen::Operand> inputs = {};  // bound layouts; empty: all dense
-  std::vector<int32_t> donations = {};        // one an output: the input it may overwrite, or -1. Empty: none
-  bool outputs_own_memory = false;            // bodies: every output is written to its own block, none is an alias
+  std::vector<codegen::Layout> inputs = {};  // bound layouts; empty: all dense
+  std::vector<int32_t> donations = {};       // one an output: the input it may overwrite, or -1. Empty: none
+  bool outputs_own_memory = false;           // bodies: every output is written to its own block, none is an alias
   // Devices by number; empty: all 0. A value that is used on another device than it is on crosses once, through the host's memory.
   std::function<int32_t(const ir::Node&)> device_of = {};
   std::vector<int32_t> input_devices = {}, output_devices = {};  // an output's may be -1: where it is made

@@ -106,11 +106,11 @@ struct Limit {
 // Plain data (I20): no device, program or address is in it.
 struct Plan {
   std::vector<Step> steps;
-  size_t prefetches = 0;                 // so many of the first steps are uploads that do not wait for the run before
-  std::vector<Arena> arenas;             // planned peak of everything that lives only inside a run; one a device that has any
-  std::vector<codegen::Operand> inputs;  // as they must lie
+  size_t prefetches = 0;                // so many of the first steps are uploads that do not wait for the run before
+  std::vector<Arena> arenas;            // planned peak of everything that lives only inside a run; one a device that has any
+  std::vector<codegen::Layout> inputs;  // as they must lie
   std::vector<int32_t> input_devices;
-  std::vector<codegen::Operand> outputs;  // dense
+  std::vector<codegen::Layout> outputs;  // dense
   std::vector<int32_t> output_devices;
   std::vector<OutputAlias> aliases;   // one an output
   std::vector<int32_t> donated;       // one an output: the input whose place it takes, or -1

@@ -54,7 +54,7 @@ void name_tightest(const Plan& plan, BudgetReport& report) {
   report.tightest_location = plan.steps[tightest].location;
   for (const auto& [value, l] : lives)
     if (l.first <= tightest && tightest <= l.last) report.largest.emplace_back(plan.steps[l.first].label, l.bytes);
-  const auto add = [&](std::string_view what, size_t number, const codegen::Operand& o) {
+  const auto add = [&](std::string_view what, size_t number, const codegen::Layout& o) {
     const ir::TensorType type{o.dtype, Dims(o.shape.begin(), o.shape.end())};
     report.largest.emplace_back(cat(what, " ", number, " ", type), byte_size(o.shape, o.dtype));
   };

@@ -73,10 +73,10 @@ struct OutputAlias {
 
 struct Units {
   std::vector<Block> blocks;
-  std::vector<Unit> units;               // in an order in which what a unit reads was written before
-  std::vector<codegen::Operand> inputs;  // as they must lie
+  std::vector<Unit> units;              // in an order in which what a unit reads was written before
+  std::vector<codegen::Layout> inputs;  // as they must lie
   std::vector<int32_t> input_devices;
-  std::vector<codegen::Operand> outputs;  // dense
+  std::vector<codegen::Layout> outputs;  // dense
   std::vector<int32_t> output_devices;
   std::vector<int32_t> output_blocks;  // -1: an alias
   std::vector<OutputAlias> aliases;    // one an output

@@ -121,8 +121,8 @@ class Report {
 
   // A few steps in the middle, or as much of it as can be drawn.
   std::pair<Time, Time> window() const {
-    std::vector<const Summary::Step*> steady;
-    for (const Summary::Step& s : s_.steps())
+    std::vector<const Summary::StepTime*> steady;
+    for (const Summary::StepTime& s : s_.steps())
       if (s.is_steady) steady.push_back(&s);
     Time from = r_.begin, to = r_.end;
     if (!steady.empty()) {
@@ -174,7 +174,7 @@ class Report {
       used[r.track] = true;
       lanes[r.track].blocks.push_back({seconds(r.begin), seconds(r.end), label_of(r, s_.task(r.task)), title_of(r), colour_of(r.kind)});
     }
-    for (const Summary::Step& s : s_.steps())
+    for (const Summary::StepTime& s : s_.steps())
       if (s.begin >= from && s.begin <= to) drawing.markers.push_back({seconds(s.begin), cat("step ", s.record->mark), kGrey});
     // Devices with streams first, the host last.
     std::vector<std::string> order = s_.devices();
@@ -229,10 +229,10 @@ class Report {
                 .series = {{.name = "", .points = {}, .style = Style::Line}},
                 .height = 180};
     double longest = 0;
-    for (const Summary::Step& s : s_.steps())
+    for (const Summary::StepTime& s : s_.steps())
       if (s.is_steady) longest = std::max(longest, s.seconds());
     double at = 0;
-    for (const Summary::Step& s : s_.steps()) steps.series[0].points.emplace_back(at++, s.seconds());
+    for (const Summary::StepTime& s : s_.steps()) steps.series[0].points.emplace_back(at++, s.seconds());
     if (longest > 0) steps.y.log = s_.steps().front().seconds() > 20 * longest;
     page_.svg(svg(steps));
   }

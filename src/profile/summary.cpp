@@ -72,9 +72,9 @@ Summary::Summary(const Recording& recording) : recording_(recording) {
 
   for (const Record& r : recording.records) {
     if (!is_work(r.kind) || r.end <= r.given) continue;
-    const auto next = std::ranges::upper_bound(steps_, r.given, {}, [](const Step& s) { return s.record->begin; });
+    const auto next = std::ranges::upper_bound(steps_, r.given, {}, [](const StepTime& s) { return s.record->begin; });
     if (next == steps_.begin()) continue;
-    Step& s = *std::prev(next);
+    StepTime& s = *std::prev(next);
     if (r.given <= s.record->end) s.done = std::max(s.done, r.end);
   }
   for (size_t i = 1; i < steps_.size(); ++i) {
@@ -84,7 +84,7 @@ Summary::Summary(const Recording& recording) : recording_(recording) {
 
   Time from = recording.begin, to = recording.end;
   if (!steps_.empty()) {
-    const auto first = std::ranges::find_if(steps_, &Step::is_steady);
+    const auto first = std::ranges::find_if(steps_, &StepTime::is_steady);
     from = (first == steps_.end() ? steps_.begin() : first)->begin;
     to = steps_.back().done;
   } else if (!recording.records.empty()) {
@@ -97,7 +97,7 @@ Summary::Summary(const Recording& recording) : recording_(recording) {
 
 double Summary::median_step_seconds() const {
   std::vector<double> all;
-  for (const Step& s : steps_)
+  for (const StepTime& s : steps_)
     if (s.is_steady) all.push_back(s.seconds());
   if (all.empty()) return 0;
   const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);

@@ -36,13 +36,13 @@ class Summary {
 
   // Of training loops, by begin. A thread that gives work to streams is often some steps ahead of them: a step begins when the one before
   // was done, and is done with the last of the work that was given during it.
-  struct Step {
+  struct StepTime {
     const Record* record;
     bool is_steady;  // nothing was compiled while the thread was in it
     Time begin, done;
     double seconds() const { return 1e-9 * static_cast<double>(done - begin); }
   };
-  const std::vector<Step>& steps() const { return steps_; }
+  const std::vector<StepTime>& steps() const { return steps_; }
   double median_step_seconds() const;  // of steady ones; 0: there are none
   // What advice is about: from the first steady step to the end of the last one, or of what was recorded when there are no steps; without
   // the times in which something was compiled.
@@ -59,7 +59,7 @@ class Summary {
  private:
   const Recording& recording_;
   std::vector<Sum> launches_, transfers_, waits_;
-  std::vector<Step> steps_;
+  std::vector<StepTime> steps_;
   std::vector<Track> streams_;
   Intervals steady_;
 };

@@ -24,14 +24,14 @@ bool is_fused(const Node& n, Form form) { return n.op->name == "fused" && ir::pa
 const Graph& body_of(const Node& n) { return *n.attrs.get<ir::Graphs>("body").at(0); }
 
 // What comes behind the product, over the body's other operands and the product's result, which is the last input.
-struct EndBody {
+struct EpilogueBody {
   Graph graph;
   std::vector<size_t> operands;  // of the whole body, in the order of its inputs
   std::vector<int32_t> results;  // one an output of the whole body: which output of `graph`; -1: the product itself
 };
 
-EndBody end_of(const ir::OpTable& table, const Graph& body) {
-  EndBody end;
+EpilogueBody epilogue_of(const ir::OpTable& table, const Graph& body) {
+  EpilogueBody end;
   ir::Builder b(table);
   ir::Rewriter r(b, body);
   const int32_t product = ir::product_node(body);
@@ -67,23 +67,23 @@ bool is_exact_map(const Graph& g, const Node& n) {
   return is_exact(ir::loops_of(*n.op, in, n.attrs, n.types));
 }
 
-bool has_exact_end(const Node& n) {
-  if (!is_fused(n, Form::End)) return false;
+bool has_exact_epilogue(const Node& n) {
+  if (!is_fused(n, Form::Epilogue)) return false;
   const Graph& body = body_of(n);
   const Node& product = body.node(ir::product_node(body));
   // A product with one column is computed the other way round when it has an end.
   if (std::ranges::any_of(product.inputs, [&](Value v) { return body.type(v).rank() < 2; })) return false;
-  return is_exact(ir::compose(body, Form::End));
+  return is_exact(ir::compose(body, Form::Epilogue));
 }
 
-Graph cut_ends(const ir::OpTable& table, const Graph& g, const std::vector<bool>& ends) {
+Graph cut_epilogues(const ir::OpTable& table, const Graph& g, const std::vector<bool>& ends) {
   ir::Builder b(table);
   ir::Rewriter r(b, g);
   return r.run([&](int32_t n) {
     const Node& node = g.node(n);
     if (!ends[static_cast<size_t>(n)]) return r.copy(node);
     const Graph& body = body_of(node);
-    EndBody end = end_of(table, body);
+    EpilogueBody end = epilogue_of(table, body);
     Node product = body.node(ir::product_node(body));
     product.location = node.location;
     product.device = node.device;

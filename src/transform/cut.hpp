@@ -8,10 +8,10 @@ namespace tandem::transform {
 // + − × ÷ √, comparisons), and none is a sum over others: then any device may compute it.
 bool is_exact_map(const ir::Graph& g, const ir::Node& n);
 // Whether the node is a product with such an end.
-bool has_exact_end(const ir::Node& n);
+bool has_exact_epilogue(const ir::Node& n);
 
-// The graph with the ends of these nodes (by number; each has_exact_end) as nodes of their own. The product is the same kernel as before,
-// so every bit stays.
-ir::Graph cut_ends(const ir::OpTable& table, const ir::Graph& g, const std::vector<bool>& ends);
+// The graph with the ends of these nodes (by number; each has_exact_epilogue) as nodes of their own. The product is the same kernel as
+// before, so every bit stays.
+ir::Graph cut_epilogues(const ir::OpTable& table, const ir::Graph& g, const std::vector<bool>& ends);
 
 }  // namespace tandem::transform

@@ -16,7 +16,7 @@ using namespace ir;
 namespace {
 
 // The inputs of the step's gradient, in order, and where each kind begins.
-struct Layout {
+struct ScanParts {
   size_t carries, sequences, constants;
   std::vector<size_t> active;   // carries with a cotangent
   std::vector<size_t> outputs;  // per-step outputs (counted from 0) with a cotangent
@@ -25,13 +25,13 @@ struct Layout {
   bool is_sequence(size_t input) const { return input >= carries && input < carries + sequences; }
 };
 
-Layout layout_of(const NodeGrad& n, const Graph& body) {
-  Layout l{.carries = static_cast<size_t>(n.node.attrs.get<int64_t>("carries")),
-           .sequences = static_cast<size_t>(n.node.attrs.get<int64_t>("sequences")),
-           .constants = 0,
-           .active = {},
-           .outputs = {},
-           .sources = {}};
+ScanParts scan_parts(const NodeGrad& n, const Graph& body) {
+  ScanParts l{.carries = static_cast<size_t>(n.node.attrs.get<int64_t>("carries")),
+              .sequences = static_cast<size_t>(n.node.attrs.get<int64_t>("sequences")),
+              .constants = 0,
+              .active = {},
+              .outputs = {},
+              .sources = {}};
   l.constants = n.node.inputs.size() - l.carries - l.sequences;
   const std::vector<bool> varied = varied_carries(body, n.needed, l.carries);
   for (size_t j = 0; j < l.carries; ++j)
@@ -50,7 +50,7 @@ struct StepGrad {
   std::vector<bool> connected;  // one a source
 };
 
-StepGrad differentiate(const OpTable& table, const Graph& body, const Layout& l) {
+StepGrad differentiate(const OpTable& table, const Graph& body, const ScanParts& l) {
   Builder b(table);
   std::vector<Value> inputs, targets, target_grads, sources;
   for (const TensorType& t : body.input_types()) inputs.push_back(b.input(t));
@@ -127,7 +127,7 @@ class Copier {
 // Which values of a step's gradient come from the step itself, and which of those are worth keeping.
 class Partition {
  public:
-  Partition(const OpTable& table, const Graph& g, const Layout& l) : table_(table), graph_(g), layout_(l) {
+  Partition(const OpTable& table, const Graph& g, const ScanParts& l) : table_(table), graph_(g), parts_(l) {
     for (size_t k = 0; k < g.inputs.size(); ++k) input_of_[g.inputs[k]] = k;
     for (const Node& node : g.nodes) {
       bool tangent = false, varies = false;  // with the cotangents; from step to step
@@ -150,7 +150,7 @@ class Partition {
   }
   // A carry before the step, or a costly result of it.
   bool is_kept(Value v) const {
-    if (const auto input = input_of(v)) return *input < layout_.carries;
+    if (const auto input = input_of(v)) return *input < parts_.carries;
     const auto node = static_cast<size_t>(v.node);
     return !tangent_[node] && varies_[node] && is_costly(table_, graph_, graph_.nodes[node]);
   }
@@ -172,7 +172,7 @@ class Partition {
     if (is_kept(v)) {
       n.kept.push_back(v);
     } else if (const auto input = input_of(v)) {
-      if (*input < layout_.primal()) n.inputs.insert(*input);
+      if (*input < parts_.primal()) n.inputs.insert(*input);
     } else {
       for (Value in : graph_.nodes[static_cast<size_t>(v.node)].inputs) visit(in, seen, n);
     }
@@ -180,7 +180,7 @@ class Partition {
 
   const OpTable& table_;
   const Graph& graph_;
-  const Layout& layout_;
+  const ScanParts& parts_;
   std::map<Value, size_t> input_of_;
   std::vector<bool> tangent_, varies_;
 };
@@ -205,13 +205,13 @@ class ScanGrad {
       : n_(n),
         b_(n.builder),
         body_(*n.node.attrs.get<Graphs>("functions")[0]),
-        layout_(layout_of(n, body_)),
-        step_(differentiate(b_.table(), body_, layout_)),
-        partition_(b_.table(), step_.graph, layout_) {}
+        parts_(scan_parts(n, body_)),
+        step_(differentiate(b_.table(), body_, parts_)),
+        partition_(b_.table(), step_.graph, parts_) {}
 
   InputGrads run() {
     InputGrads grads(n_.node.inputs.size());
-    const auto& l = layout_;
+    const auto& l = parts_;
     sort_sources();
     if (l.active.empty() && slices_.empty() && sums_.empty() && products_.empty()) return grads;
     find_needs();
@@ -228,13 +228,13 @@ class ScanGrad {
 
  private:
   Value active_grad(size_t i) const { return step_.graph.outputs[body_.outputs.size() + i]; }
-  Value source_grad(size_t i) const { return active_grad(layout_.active.size() + i); }
+  Value source_grad(size_t i) const { return active_grad(parts_.active.size() + i); }
 
   // Sequences have one gradient a step; those of constants are sums over steps, or products.
   void sort_sources() {
-    for (size_t i = 0; i < layout_.sources.size(); ++i) {
+    for (size_t i = 0; i < parts_.sources.size(); ++i) {
       if (!step_.connected[i]) continue;
-      if (layout_.is_sequence(layout_.sources[i])) {
+      if (parts_.is_sequence(parts_.sources[i])) {
         slices_.push_back(i);
       } else if (const auto p = product_of(step_.graph, source_grad(i), i)) {
         products_.push_back(*p);
@@ -247,7 +247,7 @@ class ScanGrad {
   // Whether all steps of a value are there without the reverse scan.
   bool is_there(Value v) const {
     const auto input = partition_.input_of(v);
-    return partition_.is_kept(v) || (input && layout_.is_sequence(*input));
+    return partition_.is_kept(v) || (input && parts_.is_sequence(*input));
   }
 
   void find_needs() {
@@ -255,7 +255,7 @@ class ScanGrad {
       for (Value v : {p.x, p.y})
         if (!is_there(v) && std::ranges::find(stacks_, v) == stacks_.end()) stacks_.push_back(v);
     std::vector<Value> wanted = stacks_;
-    for (size_t i = 0; i < layout_.active.size(); ++i) wanted.push_back(active_grad(i));
+    for (size_t i = 0; i < parts_.active.size(); ++i) wanted.push_back(active_grad(i));
     for (const auto* list : {&sums_, &slices_})
       for (size_t i : *list) wanted.push_back(source_grad(i));
     needs_ = partition_.needs(wanted);
@@ -287,7 +287,7 @@ class ScanGrad {
   // Carries: cotangents of active carries, then sums. Sequences: cotangents of per-step outputs, kept values, sequences read.
   // Constants: those read. Outputs: the carries, gradients of sequences, then the stacks.
   std::vector<Value> run_back() {
-    const auto& l = layout_;
+    const auto& l = parts_;
     const Graph& g = step_.graph;
     std::vector<Value> operands, replaced;  // what each input of the body stands for in the step's graph; invalid for the sums
     const auto add = [&](Value operand, Value stands_for) {
@@ -325,14 +325,14 @@ class ScanGrad {
     for (size_t k = 0; k < in.size(); ++k)
       if (replaced[k]) known[replaced[k]] = in[k];
     std::vector<Value> outputs;
-    for (size_t i = 0; i < layout_.active.size(); ++i) outputs.push_back(active_grad(i));
+    for (size_t i = 0; i < parts_.active.size(); ++i) outputs.push_back(active_grad(i));
     for (const auto* list : {&sums_, &slices_})
       for (size_t i : *list) outputs.push_back(source_grad(i));
     outputs.insert(outputs.end(), stacks_.begin(), stacks_.end());
     Copier copier(b, step_.graph, std::move(known));
     copier.copy(outputs);
     for (Value& v : outputs) v = copier.at(v);
-    for (size_t i = layout_.active.size(); i < layout_.active.size() + sums_.size(); ++i) outputs[i] = b.op("add", {in[i], outputs[i]});
+    for (size_t i = parts_.active.size(); i < parts_.active.size() + sums_.size(); ++i) outputs[i] = b.op("add", {in[i], outputs[i]});
     return outputs;
   }
 
@@ -340,7 +340,7 @@ class ScanGrad {
   Value stacked(Value v, std::span<const Value> stacks) const {
     if (const auto at = std::ranges::find(kept_, v); at != kept_.end())
       return forward_[body_.outputs.size() + static_cast<size_t>(at - kept_.begin())];
-    if (const auto input = partition_.input_of(v); input && layout_.is_sequence(*input)) return n_.node.inputs[*input];
+    if (const auto input = partition_.input_of(v); input && parts_.is_sequence(*input)) return n_.node.inputs[*input];
     return stacks[static_cast<size_t>(std::ranges::find(stacks_, v) - stacks_.begin())];
   }
 
@@ -356,7 +356,7 @@ class ScanGrad {
   const NodeGrad& n_;
   Builder& b_;
   const Graph& body_;
-  const Layout layout_;
+  const ScanParts parts_;
   const StepGrad step_;
   const Partition partition_;
   std::vector<size_t> slices_, sums_;  // positions in layout.sources

@@ -440,7 +440,7 @@ TEST_P(Conformance, HostRoutinesRunOnOperandsThatLieAnyhow) {
     codegen::Kernel k;
     k.op = &host_row();
     k.in = {in[0].layout};
-    k.out = {codegen::Operand::dense(DType::F32, {4, 5})};
+    k.out = {codegen::Layout::dense(DType::F32, {4, 5})};
     const auto got = launched(device(), k, in);
     for (int64_t i = 0; i < 20; ++i) {
       const int64_t at = in[0].first + i / 5 * in[0].layout.strides[0] + i % 5 * in[0].layout.strides[1];
@@ -455,7 +455,7 @@ TEST_P(Conformance, WhatItCannotDoIsNotLoaded) {
   const ir::Attrs none;
   codegen::Kernel k;
   k.op = &host_row();
-  k.in = {codegen::Operand::dense(DType::F32, {4, 5})};
+  k.in = {codegen::Layout::dense(DType::F32, {4, 5})};
   k.out = k.in;
   if (device().can({host_row(), {&type, 1}, none})) {
     device().load(k);

@@ -27,7 +27,7 @@ const ir::OpDef& row(std::string_view name) {
 codegen::Kernel kernel(std::string_view op, const std::vector<HostTensor>& in, const ir::Attrs& given = {}) {
   const ir::Attrs attrs = ir::complete_attrs(row(op), given);
   std::vector<ir::TensorType> types;
-  std::vector<codegen::Operand> layouts;
+  std::vector<codegen::Layout> layouts;
   for (const HostTensor& x : in) {
     types.push_back({x.layout.dtype, to_dims(x.layout.shape)});
     layouts.push_back(x.layout);

@@ -69,7 +69,7 @@ ProductCall kernel_call(std::string_view op, const ir::Attrs& attrs, const std::
   const ir::OpDef& row = ops::table().at(op);
   const ir::Attrs all = ir::complete_attrs(row, attrs);
   std::vector<ir::TensorType> types;
-  std::vector<codegen::Operand> layouts;
+  std::vector<codegen::Layout> layouts;
   for (const HostTensor& x : in) {
     types.push_back({x.layout.dtype, to_dims(x.layout.shape)});
     layouts.push_back(x.layout);

@@ -21,9 +21,9 @@ class OpenClConv : public ::testing::TestWithParam<bool> {  // whether groups sh
     if (!id) GTEST_SKIP() << why;
     device_ = opencl::make_device({.name = "opencl:test", .device = id, .group_schedules = GetParam()});
   }
-  void check(ProductCall call, DType t, bool has_end = false) {
+  void check(ProductCall call, DType t, bool has_epilogue = false) {
     const Allowed allowed = sum_tolerance(call.kernel.out[0].dtype == DType::F32 ? DType::F32 : t, call.terms + 10);
-    if (has_end) call = with_end(std::move(call), random_);
+    if (has_epilogue) call = with_end(std::move(call), random_);
     EXPECT_THAT(std::string(device_->load(call.kernel)->kernel_name()), HasSubstr("conv"));
     const auto got = launched(*device_, call.kernel, call.in), again = launched(*device_, call.kernel, call.in);
     for (size_t i = 0; i < got.size(); ++i) {
@@ -31,10 +31,10 @@ class OpenClConv : public ::testing::TestWithParam<bool> {  // whether groups sh
       EXPECT_EQ(got[i].bytes, again[i].bytes) << "other bits in a second run";
     }
   }
-  void check_both(const Geometry& g, DType t = DType::F32, Lies lies = Lies::Densely, bool has_end = false) {
-    SCOPED_TRACE(cat(g.text(), " ", name(t), has_end ? " with an end" : ""));
-    check(forward(g, random_, lies, t), t, has_end);
-    check(weights(g, random_, lies, t), t, has_end);
+  void check_both(const Geometry& g, DType t = DType::F32, Lies lies = Lies::Densely, bool has_epilogue = false) {
+    SCOPED_TRACE(cat(g.text(), " ", name(t), has_epilogue ? " with an end" : ""));
+    check(forward(g, random_, lies, t), t, has_epilogue);
+    check(weights(g, random_, lies, t), t, has_epilogue);
   }
   std::unique_ptr<device::Device> device_;
   std::mt19937_64 random_{7};
@@ -63,7 +63,7 @@ TEST_P(OpenClConv, OneAndThreeAxes) {
 TEST_P(OpenClConv, TypesStridesAndEnds) {
   const Axis same{8, 3, 1, 1, 1};
   for (const DType t : {DType::F16, DType::BF16}) check_both({2, 16, 33, {same, same}}, t);
-  for (const bool has_end : {false, true}) check_both({2, 16, 70, {same, same}}, DType::F32, Lies::Anyhow, has_end);
+  for (const bool has_epilogue : {false, true}) check_both({2, 16, 70, {same, same}}, DType::F32, Lies::Anyhow, has_epilogue);
 }
 
 // Few elements and long sums: cut into blocks on a GPU.

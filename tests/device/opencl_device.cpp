@@ -345,7 +345,7 @@ TEST_F(OpenClGroups, Rows) {
     codegen::Kernel k;
     k.op = &row;
     k.in = {in[0].layout};
-    k.out = {codegen::Operand::dense(DType::F32, {rows, columns}), codegen::Operand::dense(DType::F32, {rows})};
+    k.out = {codegen::Layout::dense(DType::F32, {rows, columns}), codegen::Layout::dense(DType::F32, {rows})};
     k.stages = {kernel};
     ASSERT_EQ(codegen::gpu_schedule(kernel, {}).form, codegen::GpuForm::Group);
     const auto got = launched(*device_, k, in);
@@ -409,13 +409,13 @@ TEST_F(OpenCl, Products) {
                         {{37, 50}, {41, 50}, false, true, DType::BF16},
                         {{37, 50}, {50, 41}, false, false, DType::F16, true},
                         {{64, 70}, {70, 64}, false, false, DType::BF16, true}})
-    for (const bool has_end : {false, true}) {
-      SCOPED_TRACE(cat(c.x, " x ", c.y, " ", c.transpose_x, c.transpose_y, has_end ? " with an end" : ""));
+    for (const bool has_epilogue : {false, true}) {
+      SCOPED_TRACE(cat(c.x, " x ", c.y, " ", c.transpose_x, c.transpose_y, has_epilogue ? " with an end" : ""));
       ir::Attrs attrs{{"transpose_x", c.transpose_x}, {"transpose_y", c.transpose_y}};
       if (c.gives_float32) attrs.set("dtype", DType::F32);
       ProductCall call = product_call("matmul", attrs, {dense(c.dtype, c.x, random_), dense(c.dtype, c.y, random_)});
       const Allowed allowed = sum_tolerance(c.gives_float32 ? DType::F32 : c.dtype, call.terms + 10);
-      if (has_end) call = with_end(std::move(call), random_);
+      if (has_epilogue) call = with_end(std::move(call), random_);
       std::vector<std::vector<HostTensor>> results;
       for (device::Device* d : {groups.get(), vectors.get()}) {
         EXPECT_THAT(std::string(d->load(call.kernel)->kernel_name()), HasSubstr("gemm/"));

@@ -19,7 +19,7 @@ const ir::OpDef& row(std::string_view name) { return ops::table().at(name); }
 
 codegen::Kernel kernel_of_row(const ir::OpDef& op, const ir::Attrs& attrs, const std::vector<HostTensor>& in) {
   std::vector<ir::TensorType> types;
-  std::vector<codegen::Operand> layouts;
+  std::vector<codegen::Layout> layouts;
   for (const HostTensor& x : in) {
     types.push_back({x.layout.dtype, to_dims(x.layout.shape)});
     layouts.push_back(x.layout);

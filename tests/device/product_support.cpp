@@ -31,7 +31,7 @@ Allowed ProductCall::allowed() const { return sum_tolerance(DType::F32, terms + 
 ProductCall product_call(std::string_view op, const ir::Attrs& attrs, std::vector<HostTensor> in) {
   const ir::Attrs all = ir::complete_attrs(row(op), attrs);
   std::vector<ir::TensorType> types;
-  std::vector<codegen::Operand> layouts;
+  std::vector<codegen::Layout> layouts;
   for (const HostTensor& x : in) {
     types.push_back({x.layout.dtype, to_dims(x.layout.shape)});
     layouts.push_back(x.layout);
@@ -46,7 +46,7 @@ ProductCall product_call(std::string_view op, const ir::Attrs& attrs, std::vecto
 
 ProductCall with_end(ProductCall call, std::mt19937_64& random) {
   codegen::Kernel& k = call.kernel;
-  const codegen::Operand product = k.out[0];
+  const codegen::Layout product = k.out[0];
   const int rank = static_cast<int>(product.shape.size());
   const size_t own = call.in.size();
   call.in.push_back(dense(product.dtype, {product.shape[product.shape.size() - 1]}, random));
@@ -63,11 +63,11 @@ ProductCall with_end(ProductCall call, std::mt19937_64& random) {
   loops.extents = to_dims(product.shape);
   loops.results = {max(value + number(0, {ir::axis(rank - 1)}), ir::constant(product.dtype, 0)) * number(1, {}),
                    value - number(2, all_axes)};
-  k.end = codegen::End{loops, own, product};
+  k.epilogue = codegen::Epilogue{loops, own, product};
   k.out.push_back(product);
   // As make_kernel has it: stage 0 gives the product as a partial, stage 1 is the end.
   k.partials = {product};
-  std::vector<codegen::Operand> operands = k.in;
+  std::vector<codegen::Layout> operands = k.in;
   operands.push_back(product);
   k.stages = {k.stages[0], codegen::canonical(loops, {}, operands, std::vector{product.dtype, product.dtype})};
 

@@ -89,7 +89,7 @@ void fill(HostTensor& t, std::mt19937_64& random, Values values) {
   }
 }
 
-HostTensor dense(DType t, const Shape& s) { return {codegen::Operand::dense(t, s), std::vector<std::byte>(byte_size(s, t)), 0}; }
+HostTensor dense(DType t, const Shape& s) { return {codegen::Layout::dense(t, s), std::vector<std::byte>(byte_size(s, t)), 0}; }
 
 HostTensor dense(DType t, const Shape& s, std::mt19937_64& random, Values values) {
   HostTensor x = dense(t, s);
@@ -124,7 +124,7 @@ HostTensor scattered(DType t, const Shape& s, std::mt19937_64& random, Values va
 
 codegen::Kernel kernel_of(const ir::Loops& loops, const std::vector<HostTensor>& in) {
   std::vector<ir::TensorType> in_types, out_types;
-  std::vector<codegen::Operand> layouts;
+  std::vector<codegen::Layout> layouts;
   for (const HostTensor& x : in) {
     in_types.push_back({x.layout.dtype, to_dims(x.layout.shape)});
     layouts.push_back(x.layout);
@@ -136,7 +136,7 @@ codegen::Kernel kernel_of(const ir::Loops& loops, const std::vector<HostTensor>&
 
 std::vector<HostTensor> outputs_of(const codegen::Kernel& k) {
   std::vector<HostTensor> out;
-  for (const codegen::Operand& o : k.out) out.push_back(dense(o.dtype, o.shape));
+  for (const codegen::Layout& o : k.out) out.push_back(dense(o.dtype, o.shape));
   return out;
 }
 

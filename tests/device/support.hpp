@@ -14,7 +14,7 @@ namespace tandem::testing {
 
 // Bytes and how a tensor lies in them. `first` is the element at which index 0 is: strides may be negative.
 struct HostTensor {
-  codegen::Operand layout;
+  codegen::Layout layout;
   std::vector<std::byte> bytes;
   int64_t first = 0;
   std::byte* data() { return bytes.data() + first * static_cast<int64_t>(size_of(layout.dtype)); }

@@ -73,7 +73,7 @@ TEST_P(Row, EagerIsCompiledBitForBit) {
 // The same values lying backwards and with gaps.
 engine::TensorRef spread(engine::Engine& e, const Literal& l) {
   engine::TensorRef t;
-  t.layout = codegen::Operand::dense(l.dtype, l.shape);
+  t.layout = codegen::Layout::dense(l.dtype, l.shape);
   const size_t size = size_of(l.dtype), n = count(l);
   const Strides dense = t.layout.strides;
   for (size_t j = 0; j < t.layout.strides.size(); ++j) t.layout.strides[j] = dense[j] * 2 * (j % 2 == 0 ? -1 : 1);

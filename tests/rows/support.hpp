@@ -32,7 +32,7 @@ inline engine::TensorRef upload(engine::Engine& e, const ir::Literal& l) {
   engine::TensorRef t;
   t.buffer = e.device().allocate(l.bytes->size());
   e.device().stream(device::StreamKind::Compute).upload(t.buffer->data(), l.bytes->data(), l.bytes->size());
-  t.layout = codegen::Operand::dense(l.dtype, l.shape);
+  t.layout = codegen::Layout::dense(l.dtype, l.shape);
   return t;
 }
 inline ir::Literal download(const engine::TensorRef& t) {

@@ -19,11 +19,11 @@ using ::testing::Not;
 std::string text_of(const LoopKernel& k, const GpuTarget& target = {}, bool exact_division = true) {
   return render_c(k, gpu_schedule(k, target), opencl_dialect(exact_division)).text;
 }
-LoopKernel kernel_of(const Loops& loops, const std::vector<Operand>& in, std::vector<DType> out) { return canonical(loops, {}, in, out); }
+LoopKernel kernel_of(const Loops& loops, const std::vector<Layout>& in, std::vector<DType> out) { return canonical(loops, {}, in, out); }
 
 LoopKernel transposed(int64_t rows, int64_t columns) {
   return kernel_of({.extents = {columns, rows}, .results = {ir::load(0, DType::F32, {axis(1), axis(0)}) + 1.0}},
-                   {Operand::dense(DType::F32, {rows, columns})}, {DType::F32});
+                   {Layout::dense(DType::F32, {rows, columns})}, {DType::F32});
 }
 
 TEST(CRender, SizesShareOneText) {
@@ -50,7 +50,7 @@ TEST(CRender, AddressesBeyondThirtyTwoBitsOfFewElements) {
 TEST(CRender, DoubleIsAskedForOnlyWhereItIsUsed) {
   EXPECT_THAT(text_of(transposed(3, 4)), Not(HasSubstr("double")));
   const auto quotient = kernel_of({.extents = {9}, .results = {ir::load(0, DType::F32, {axis(0)}) / ir::load(1, DType::F32, {})}},
-                                  {Operand::dense(DType::F32, {9}), Operand::dense(DType::F32, {})}, {DType::F32});
+                                  {Layout::dense(DType::F32, {9}), Layout::dense(DType::F32, {})}, {DType::F32});
   EXPECT_THAT(text_of(quotient), Not(HasSubstr("double")));
   EXPECT_THAT(text_of(quotient, {}, false), HasSubstr("(float)((double)a / (double)b)"));
   EXPECT_THAT(text_of(quotient, {}, false), HasSubstr("cl_khr_fp64 : enable"));
@@ -58,7 +58,7 @@ TEST(CRender, DoubleIsAskedForOnlyWhereItIsUsed) {
 
 TEST(CRender, ManyParametersComeFromMemory) {
   // Each operand lies with strides of its own, three parameters apiece.
-  std::vector<Operand> in;
+  std::vector<Layout> in;
   Scalar sum;
   for (int i = 0; i < 12; ++i) {
     in.push_back({DType::F32, {5, 6, 7}, {1000 + i, 100 + i, 2 + i}});
@@ -76,7 +76,7 @@ TEST(CRender, ManyParametersComeFromMemory) {
 LoopKernel row_sums(int64_t rows, int64_t columns, bool by_column = false) {
   const Scalar x = ir::load(0, DType::F32, by_column ? std::vector{axis(1), axis(0)} : std::vector{axis(0), axis(1)});
   return kernel_of({.extents = {rows}, .reduction = ir::fold(Fold::Sum, {columns}, x), .results = {ir::acc(0, DType::F32)}},
-                   {Operand::dense(DType::F32, by_column ? Shape{columns, rows} : Shape{rows, columns})}, {DType::F32});
+                   {Layout::dense(DType::F32, by_column ? Shape{columns, rows} : Shape{rows, columns})}, {DType::F32});
 }
 
 TEST(GpuSchedule, GroupsShareLongRowsAndItemsWalkColumns) {

@@ -20,7 +20,7 @@ using ::testing::ElementsAre;
 
 Scalar index(int64_t v) { return ir::constant_int(DType::I64, v); }
 
-LoopKernel canon(const Loops& loops, const std::vector<Operand>& in) {
+LoopKernel canon(const Loops& loops, const std::vector<Layout>& in) {
   std::vector<DType> out;
   for (const Scalar& r : loops.results) out.push_back(r.dtype());
   return canonical(loops, {}, in, out);
@@ -30,7 +30,7 @@ Loops add(const Dims& extents) {
   for (size_t i = 0; i < extents.size(); ++i) at.push_back(axis(static_cast<int>(i)));
   return {.extents = extents, .results = {ir::load(0, DType::F32, at) + ir::load(1, DType::F32, at)}};
 }
-Operand dense(const Shape& s, DType t = DType::F32) { return Operand::dense(t, s); }
+Layout dense(const Shape& s, DType t = DType::F32) { return Layout::dense(t, s); }
 
 TEST(Canonical, ContiguousAxesBecomeOne) {
   const LoopKernel k = canon(add({4, 5, 6}), {dense({4, 5, 6}), dense({4, 5, 6})});
@@ -45,11 +45,11 @@ TEST(Canonical, AxesOfExtentOneVanish) {
 }
 
 TEST(Canonical, AnOperandThatLiesOtherwiseKeepsAxesApart) {
-  const Operand turned{DType::F32, {4, 5}, Strides{1, 4}};
+  const Layout turned{DType::F32, {4, 5}, Strides{1, 4}};
   EXPECT_THAT(canon(add({4, 5}), {dense({4, 5}), turned}).extents, ElementsAre(4, 5));
-  const Operand repeated{DType::F32, {4, 5}, Strides{0, 1}};
+  const Layout repeated{DType::F32, {4, 5}, Strides{0, 1}};
   EXPECT_THAT(canon(add({4, 5}), {dense({4, 5}), repeated}).extents, ElementsAre(4, 5));
-  const Operand all{DType::F32, {4, 5}, Strides{0, 0}};
+  const Layout all{DType::F32, {4, 5}, Strides{0, 0}};
   EXPECT_THAT(canon(add({4, 5}), {dense({4, 5}), all}).extents, ElementsAre(20));
 }
 
@@ -75,7 +75,7 @@ TEST(Canonical, NumbersOfAProgramAreParameters) {
 
 TEST(Canonical, NothingWalksAroundAnEmptyAxis) {
   const int64_t many = 16'000'000'000;
-  const Operand turned{DType::F32, {many, 0}, Strides{1, 7}};
+  const Layout turned{DType::F32, {many, 0}, Strides{1, 7}};
   EXPECT_THAT(canon(add({many, 0}), {dense({many, 0}), turned}).extents, ElementsAre(0, 0));
   const ir::Reduction sum = ir::fold(Fold::Sum, {many, 0}, ir::load(0, DType::F32, {axis(1), axis(2)}));
   const LoopKernel k = canon({.extents = {3}, .reduction = sum, .results = {ir::acc(0, DType::F32)}}, {turned});
@@ -146,13 +146,13 @@ TEST(SharedByFour, IsAPositionThatCountsElements) {
 // --- long reductions in two stages ---------------------------------------------------------------------------------------------
 
 thread_local const Loops* current = nullptr;
-Kernel kernel_of(const Loops& loops, const std::vector<Operand>& in) {
+Kernel kernel_of(const Loops& loops, const std::vector<Layout>& in) {
   static const ir::OpDef row{
       .name = "test", .sig = "(xs: own...) -> custom", .doc = "", .loops = [](const ir::OpCall&, std::span<const ir::TensorType>) {
         return *current;
       }};
   std::vector<ir::TensorType> types, out;
-  for (const Operand& o : in) types.push_back({o.dtype, to_dims(o.shape)});
+  for (const Layout& o : in) types.push_back({o.dtype, to_dims(o.shape)});
   for (const Scalar& r : loops.results) out.push_back({r.dtype(), loops.extents});
   current = &loops;
   return make_kernel(row, {}, types, out, {}, in);

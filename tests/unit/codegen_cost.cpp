@@ -13,8 +13,8 @@ double flops(std::string_view op, std::vector<Shape> in, std::vector<Shape> out,
   Kernel k;
   k.op = &ops::table().at(op);
   k.attrs = std::move(attrs);
-  for (const Shape& s : in) k.in.push_back(Operand::dense(DType::F32, s));
-  for (const Shape& s : out) k.out.push_back(Operand::dense(DType::F32, s));
+  for (const Shape& s : in) k.in.push_back(Layout::dense(DType::F32, s));
+  for (const Shape& s : out) k.out.push_back(Layout::dense(DType::F32, s));
   return cost_of(k).flops;
 }
 

@@ -37,12 +37,12 @@ template <class Out, class... In> std::vector<Stored<Out>> run(const Loops& loop
   [[maybe_unused]] const auto add = [&](auto& x) {
     using T = typename std::decay_t<decltype(x.values)>::value_type;
     const Shape s = x.shape.empty() ? Shape{static_cast<int64_t>(x.values.size())} : x.shape;
-    from.push_back({Operand::dense(DTypeOf<T>::value, s), x.values.data()});
+    from.push_back({Layout::dense(DTypeOf<T>::value, s), x.values.data()});
   };
   (add(in), ...);
   const Shape shape = bind(loops.extents, {});
   std::vector<Stored<Out>> out(static_cast<size_t>(element_count(shape)));
-  const HostOperand to{Operand::dense(DTypeOf<Out>::value, shape), out.data()};
+  const HostOperand to{Layout::dense(DTypeOf<Out>::value, shape), out.data()};
   interpret(loops, {}, from, std::span(&to, 1));
   return out;
 }
@@ -122,7 +122,7 @@ TEST(Interpret, BytesOfBoolsAreOneOrZero) {
   // Memory may hold any byte that is not zero for true.
   std::vector<uint8_t> x{0, 1, 2, 255};
   std::vector<uint8_t> out(4, 9);
-  const HostOperand in{Operand::dense(DType::Bool, {4}), x.data()}, to{Operand::dense(DType::Bool, {4}), out.data()};
+  const HostOperand in{Layout::dense(DType::Bool, {4}), x.data()}, to{Layout::dense(DType::Bool, {4}), out.data()};
   interpret(Loops{.extents = {4}, .results = {ir::load(0, DType::Bool, {axis(0)})}}, {}, std::span(&in, 1), std::span(&to, 1));
   EXPECT_THAT(out, ElementsAre(0, 1, 1, 1));
 }
@@ -172,7 +172,7 @@ TEST(Interpret, GuardedLoadsDoNotTouchMemory) {
   const Loops loops{.extents = {4},
                     .results = {ir::load_if(0, DType::F32, {axis(0) * index(1000000)}, axis(0) > index(3), ir::constant(DType::F32, 8))}};
   std::vector<float> out(4);
-  const HostOperand in{Operand::dense(DType::F32, {0}), nullptr}, to{Operand::dense(DType::F32, {4}), out.data()};
+  const HostOperand in{Layout::dense(DType::F32, {0}), nullptr}, to{Layout::dense(DType::F32, {4}), out.data()};
   interpret(loops, {}, std::span(&in, 1), std::span(&to, 1));
   EXPECT_THAT(out, ElementsAre(8, 8, 8, 8));
 }
@@ -185,7 +185,7 @@ TEST(Interpret, AnIndexOutsideIsAnInternalError) {
 TEST(Interpret, OperandsLieAsTheyDo) {
   // A transposed, reversed view: element (i, j) is at 5 - (i + 2 j).
   std::vector<int32_t> x{0, 1, 2, 3, 4, 5}, out(6);
-  const HostOperand in{{DType::I32, {2, 3}, Strides{-1, -2}}, x.data() + 5}, to{Operand::dense(DType::I32, {2, 3}), out.data()};
+  const HostOperand in{{DType::I32, {2, 3}, Strides{-1, -2}}, x.data() + 5}, to{Layout::dense(DType::I32, {2, 3}), out.data()};
   interpret(Loops{.extents = {2, 3}, .results = {ir::load(0, DType::I32, {axis(0), axis(1)})}}, {}, std::span(&in, 1), std::span(&to, 1));
   EXPECT_THAT(out, ElementsAre(5, 3, 1, 4, 2, 0));
   dense_copy(in.layout, in.data, out.data());
@@ -196,7 +196,7 @@ TEST(Interpret, SymbolsAreBound) {
   const Dim b = Dim::symbol("b");
   const Loops loops{.extents = {b}, .results = {axis(0) * ir::extent(b)}};
   std::vector<int64_t> out(3);
-  const HostOperand to{Operand::dense(DType::I64, {3}), out.data()};
+  const HostOperand to{Layout::dense(DType::I64, {3}), out.data()};
   interpret(loops, {{"b", 3}}, {}, std::span(&to, 1));
   EXPECT_THAT(out, ElementsAre(0, 3, 6));
 }

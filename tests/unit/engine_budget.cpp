@@ -63,7 +63,7 @@ class Budgets : public ::testing::Test {
   static TensorRef tensor(const Machine& m, const Shape& shape, float first) {
     std::vector<float> numbers(static_cast<size_t>(element_count(shape)));
     for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = first + 0.01f * static_cast<float>(i % 37);
-    TensorRef t{m.engine.allocate(numbers.size() * sizeof(float)), codegen::Operand::dense(DType::F32, shape), 0};
+    TensorRef t{m.engine.allocate(numbers.size() * sizeof(float)), codegen::Layout::dense(DType::F32, shape), 0};
     m.device.stream(device::StreamKind::Compute).upload(t.data(), numbers.data(), numbers.size() * sizeof(float));
     return t;
   }
@@ -504,7 +504,7 @@ TEST_F(Budgets, OfATableOnTheHostOnlyRowsMove) {
   const ir::Graph graph = b.finish({next_table, next_moment, next_w, loss}, "lookup");
   const auto run = [&](const Machine& m, plan::Plan& plan, size_t& peak) {
     std::vector<TensorRef> state{tensor(m, {kRows, kWidth}, -0.1f), tensor(m, {kRows, kWidth}, 0.0f), tensor(m, {kWidth, kWidth}, 0.1f)};
-    TensorRef numbers{m.engine.allocate(kTaken * sizeof(int32_t)), codegen::Operand::dense(DType::I32, {kTaken}), 0};
+    TensorRef numbers{m.engine.allocate(kTaken * sizeof(int32_t)), codegen::Layout::dense(DType::I32, {kTaken}), 0};
     std::vector<int32_t> taken;
     for (int32_t i = 0; i < kTaken; ++i) taken.push_back(i * 577 % static_cast<int32_t>(kRows));
     taken[3] = taken[5];  // a row twice

@@ -24,7 +24,7 @@ ir::Graph update(const char* end, int64_t columns = 24) {
 
 std::vector<bool> ends_of(const ir::Graph& g) {
   std::vector<bool> ends;
-  for (const ir::Node& n : g.nodes) ends.push_back(transform::has_exact_end(n));
+  for (const ir::Node& n : g.nodes) ends.push_back(transform::has_exact_epilogue(n));
   return ends;
 }
 
@@ -32,7 +32,7 @@ TEST(Cut, TheEndBecomesAMapThatIsExact) {
   const ir::Graph g = update("sqrt");
   const std::vector<bool> ends = ends_of(g);
   ASSERT_EQ(std::ranges::count(ends, true), 1);
-  const ir::Graph cut = transform::cut_ends(ops::table(), g, ends);
+  const ir::Graph cut = transform::cut_epilogues(ops::table(), g, ends);
   ir::verify(ops::table(), cut, ir::Stage::Expanded);
   EXPECT_EQ(cut.input_types(), g.input_types());
   EXPECT_EQ(cut.output_types(), g.output_types());

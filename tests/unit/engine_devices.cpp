@@ -44,7 +44,7 @@ class SeveralDevices : public ::testing::Test {
   static TensorRef tensor(Machine& m, int32_t device, const Shape& shape, float first = -0.3f) {
     std::vector<float> numbers(static_cast<size_t>(element_count(shape)));
     for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = first + 0.01f * static_cast<float>(i % 61);
-    TensorRef t{m.engine.allocate(numbers.size() * sizeof(float), device), codegen::Operand::dense(DType::F32, shape), 0};
+    TensorRef t{m.engine.allocate(numbers.size() * sizeof(float), device), codegen::Layout::dense(DType::F32, shape), 0};
     m.engine.devices().at(device).stream(device::StreamKind::Compute).upload(t.data(), numbers.data(), numbers.size() * sizeof(float));
     return t;
   }

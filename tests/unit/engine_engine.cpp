@@ -14,7 +14,7 @@ Engine& cpu() { return default_engine(); }
 
 TensorRef tensor(const Shape& shape, const std::vector<float>& values) {
   TensorRef t;
-  t.layout = codegen::Operand::dense(DType::F32, shape);
+  t.layout = codegen::Layout::dense(DType::F32, shape);
   t.buffer = cpu().device().allocate(values.size() * sizeof(float));
   std::memcpy(t.buffer->data(), values.data(), values.size() * sizeof(float));
   return t;
@@ -119,7 +119,7 @@ TEST(Engine, EagerOpsFromSeveralThreads) {
 TEST(Engine, AHostRoutineThatFailsLeavesEverythingUsable) {
   const ir::OpDef& op = ops::table().at("take");
   TensorRef indices;
-  indices.layout = codegen::Operand::dense(DType::I32, {1});
+  indices.layout = codegen::Layout::dense(DType::I32, {1});
   indices.buffer = cpu().device().allocate(4);
   *static_cast<int32_t*>(indices.data()) = 7;
   const TensorRef x = tensor({3}, {1, 2, 3});

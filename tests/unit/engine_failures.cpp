@@ -30,7 +30,7 @@ class Failures : public ::testing::Test {
   TensorRef tensor(const Shape& shape, float first) {
     std::vector<float> numbers(static_cast<size_t>(element_count(shape)));
     for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = first + 0.01f * static_cast<float>(i % 37);
-    TensorRef t{engine_.allocate(numbers.size() * sizeof(float)), codegen::Operand::dense(DType::F32, shape), 0};
+    TensorRef t{engine_.allocate(numbers.size() * sizeof(float)), codegen::Layout::dense(DType::F32, shape), 0};
     device_.stream(device::StreamKind::Compute).upload(t.data(), numbers.data(), numbers.size() * sizeof(float));
     return t;
   }
@@ -246,7 +246,7 @@ TEST(Peak, IsWhatThePlanSays) {
     SCOPED_TRACE(name);
     Engine& e = *new Engine(device::get(name));
     const auto tensor = [&](const Shape& shape) {
-      return TensorRef{e.allocate(byte_size(shape, DType::F32)), codegen::Operand::dense(DType::F32, shape), 0};
+      return TensorRef{e.allocate(byte_size(shape, DType::F32)), codegen::Layout::dense(DType::F32, shape), 0};
     };
     device::Device& d = e.device();
     if (d.info().executes) d.finish();
@@ -280,7 +280,7 @@ TEST(Peak, OfTwoDevicesIsWhatThePlanSays) {
     b.device = 1;
     const ir::Value w = b.op("matmul", {b.op("sin", {z}), y});
     const ir::Graph g = b.finish({w});
-    const TensorRef in{e.allocate(byte_size({64, 64}, DType::F32), 1), codegen::Operand::dense(DType::F32, {64, 64}), 0};
+    const TensorRef in{e.allocate(byte_size({64, 64}, DType::F32), 1), codegen::Layout::dense(DType::F32, {64, 64}), 0};
     d.stream(device::StreamKind::Compute).fill(in.data(), 0, byte_size({64, 64}, DType::F32));
     d.finish();
     const TensorRef* inputs[] = {&in};

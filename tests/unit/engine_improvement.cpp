@@ -66,7 +66,7 @@ class Improved : public ::testing::Test {
         const Shape shape = bind(t.dims, {});
         std::vector<float> numbers(static_cast<size_t>(element_count(shape)));
         for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = 0.01f * static_cast<float>(i % 23) - 0.1f;
-        state.push_back({engine.allocate(numbers.size() * sizeof(float)), codegen::Operand::dense(DType::F32, shape), 0});
+        state.push_back({engine.allocate(numbers.size() * sizeof(float)), codegen::Layout::dense(DType::F32, shape), 0});
         device.stream(device::StreamKind::Compute).upload(state.back().data(), numbers.data(), numbers.size() * sizeof(float));
       }
       device.finish();

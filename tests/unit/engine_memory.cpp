@@ -80,7 +80,7 @@ ir::Graph two_transposes() {  // has a value that lives in the arena
 }
 
 TensorRef ones(Engine& e, const Shape& shape) {
-  TensorRef t{e.allocate(byte_size(shape, DType::F32)), codegen::Operand::dense(DType::F32, shape), 0};
+  TensorRef t{e.allocate(byte_size(shape, DType::F32)), codegen::Layout::dense(DType::F32, shape), 0};
   std::fill_n(static_cast<float*>(t.data()), element_count(shape), 1.0f);
   return t;
 }

@@ -33,7 +33,7 @@ class Prefetched : public ::testing::Test {
   TensorRef tensor(int32_t device, const Shape& shape, float first) {
     std::vector<float> numbers(static_cast<size_t>(element_count(shape)));
     for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = first + 0.01f * static_cast<float>(i % 37);
-    TensorRef t{engine_.allocate(numbers.size() * sizeof(float), device), codegen::Operand::dense(DType::F32, shape), 0};
+    TensorRef t{engine_.allocate(numbers.size() * sizeof(float), device), codegen::Layout::dense(DType::F32, shape), 0};
     engine_.devices().at(device).stream(device::StreamKind::Compute).upload(t.data(), numbers.data(), numbers.size() * sizeof(float));
     return t;
   }

@@ -35,7 +35,7 @@ class Profiled : public ::testing::Test {
 
   TensorRef tensor(const Shape& shape, device::Device& home) {
     const std::vector<float> numbers(static_cast<size_t>(element_count(shape)), 0.5f);
-    TensorRef t{home.allocate(numbers.size() * sizeof(float)), codegen::Operand::dense(DType::F32, shape), 0};
+    TensorRef t{home.allocate(numbers.size() * sizeof(float)), codegen::Layout::dense(DType::F32, shape), 0};
     home.stream(StreamKind::Compute).upload(t.data(), numbers.data(), numbers.size() * sizeof(float));
     home.stream(StreamKind::Compute).synchronize();
     return t;
@@ -163,7 +163,7 @@ TEST(ProfiledCpu, StepsAreTimedByTheThreadThatDoesThem) {
   Engine& engine = *new Engine(device::get("cpu"));
   const auto x = engine.compile(step(), {-1, -1});
   const auto tensor = [&](const Shape& shape) {
-    TensorRef t{engine.allocate(static_cast<size_t>(element_count(shape)) * sizeof(float)), codegen::Operand::dense(DType::F32, shape), 0};
+    TensorRef t{engine.allocate(static_cast<size_t>(element_count(shape)) * sizeof(float)), codegen::Layout::dense(DType::F32, shape), 0};
     std::fill_n(static_cast<float*>(t.data()), element_count(shape), 1.0f);
     return t;
   };

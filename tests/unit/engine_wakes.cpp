@@ -78,7 +78,7 @@ class Wakes : public ::testing::Test {
  protected:
   TensorRef zeros(int64_t count) {
     TensorRef t;
-    t.layout = codegen::Operand::dense(DType::F32, {count});
+    t.layout = codegen::Layout::dense(DType::F32, {count});
     t.buffer = engine_.device().allocate(static_cast<size_t>(count) * sizeof(float));
     std::fill_n(static_cast<float*>(t.data()), count, 0.0f);
     return t;

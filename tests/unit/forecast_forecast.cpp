@@ -97,7 +97,7 @@ TEST(Forecast, TimesAreTheDevicesOwn) {
   for (const ir::Value v : step.graph.inputs) {
     const ir::TensorType& t = step.graph.type(v);
     const Shape shape = tandem::bind(t.dims, {{step.batch_symbol, kBatch}});
-    inputs.push_back({engine.allocate(byte_size(shape, t.dtype)), codegen::Operand::dense(t.dtype, shape), 0});
+    inputs.push_back({engine.allocate(byte_size(shape, t.dtype)), codegen::Layout::dense(t.dtype, shape), 0});
   }
   std::vector<const engine::TensorRef*> pointers;
   for (const auto& t : inputs) pointers.push_back(&t);

@@ -124,11 +124,11 @@ struct Parameter {
 };
 std::vector<Parameter> parameters(const OpDef& op) {
   std::vector<Parameter> all;
-  for (const Signature::Operand& o : op.signature.operands)
+  for (const Signature::Parameter& o : op.signature.operands)
     if (!o.optional) all.push_back({o.variadic ? "const OperandList&" : "const Operand&", cpp_name(o.name), ""});
   for (const Signature::Attribute& a : op.signature.attributes)
     if (a.required) all.push_back({attribute_type(a), cpp_name(a.name), ""});
-  for (const Signature::Operand& o : op.signature.operands)
+  for (const Signature::Parameter& o : op.signature.operands)
     if (o.optional) all.push_back({"const Operand&", cpp_name(o.name), "{}"});
   for (const Signature::Attribute& a : op.signature.attributes)
     if (!a.required) all.push_back({attribute_type(a), cpp_name(a.name), default_text(a)});
@@ -177,7 +177,7 @@ std::string definition(const OpDef& op) {
   // Names that end in _ cannot be those of a parameter.
   std::string text = declaration(op, false) + " {\n" + cat("  static const ir::OpDef& row_ = row(\"", op.name, "\");\n");
   std::string operands = "{";
-  for (const Signature::Operand& o : s.operands)
+  for (const Signature::Parameter& o : s.operands)
     if (!o.variadic) operands += cat(operands.size() > 1 ? ", &" : "&", cpp_name(o.name));
   operands += "}";
   std::string where = s.operands.empty() ? "Location::of(where)" : "{}";
@@ -243,7 +243,7 @@ std::string symbol_definition(const OpDef& op) {
   const Signature& s = op.signature;
   const bool is_variadic = s.operands.back().variadic;
   std::string operands;
-  for (const Signature::Operand& o : s.operands)
+  for (const Signature::Parameter& o : s.operands)
     if (!o.variadic) operands += cat(operands.empty() ? "&" : ", &", cpp_name(o.name));
   std::string attrs;
   for (const Signature::Attribute& a : s.attributes) attrs += cat(attrs.empty() ? "{\"" : ", {\"", a.name, "\", ", attribute_value(a), "}");
@@ -352,7 +352,7 @@ std::string stub(const OpDef& op) {
     was_optional |= is_optional;
     text += cat(text.back() == '(' ? "" : ", ", parameter);
   };
-  for (const Signature::Operand& o : op.signature.operands) {
+  for (const Signature::Parameter& o : op.signature.operands) {
     const char* type = o.variadic ? "Sequence[_TensorLike]" : "_TensorLike";
     add(cat(o.name, ": ", type, o.optional ? " | None = None" : ""), o.optional);
   }

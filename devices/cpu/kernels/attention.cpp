@@ -19,7 +19,7 @@ bool is_worth_keeping(const ir::OpCall& call) {
   return call.in[0].dtype == DType::F32 && !(targets.is_const() && targets.value() <= kFewTargets);
 }
 
-Broadcast broadcast_strides(const codegen::Operand& o, size_t input) {
+Broadcast broadcast_strides(const codegen::Layout& o, size_t input) {
   Broadcast b{.input = static_cast<int>(input)};
   // Three axes are [batch, targets, sources]; others are aligned at the end.
   std::array<size_t, 4> to{0, 1, 2, 3};
@@ -45,7 +45,7 @@ void turn_elements(const T* from, int64_t target_stride, int64_t source_stride, 
 
 }  // namespace
 
-HeadStrides head_strides(const codegen::Operand& o) { return {o.strides[0], o.strides[1], o.strides[2], o.strides[3]}; }
+HeadStrides head_strides(const codegen::Layout& o) { return {o.strides[0], o.strides[1], o.strides[2], o.strides[3]}; }
 
 AttentionCall::AttentionCall(const codegen::Kernel& kernel, size_t seen_at) {
   const Shape &q = kernel.in[0].shape, &k = kernel.in[1].shape, &v = kernel.in[2].shape;

@@ -21,7 +21,7 @@ struct HeadStrides {
   int64_t batch, row, head, depth;
   int64_t at(int64_t b, int64_t i, int64_t h) const { return b * batch + i * row + h * head; }
 };
-HeadStrides head_strides(const codegen::Operand& o);
+HeadStrides head_strides(const codegen::Layout& o);
 
 // Something that broadcasts to [batch, heads, targets, sources].
 struct Broadcast {

@@ -45,7 +45,7 @@ std::shared_ptr<const CpuProgram> make_concatenate(const codegen::Kernel& kernel
   int64_t rows = 1;
   for (size_t j = 0; j < axis; ++j) rows *= kernel.out[0].shape[j];
   std::vector<size_t> runs;
-  for (const codegen::Operand& o : kernel.in) {
+  for (const codegen::Layout& o : kernel.in) {
     if (!o.is_dense()) {
       refusal = "an operand is not contiguous";
       return nullptr;

@@ -74,7 +74,7 @@ class ConvForward final : public CpuProgram {
     for (const Phase& d : phases_[0])
       for (const Phase& h : phases_[1])
         for (const Phase& w : phases_[2]) taps_.push_back(taps_of(d, h, w));
-    if (kernel.end) epilogue_ = Epilogue(kernel, conv.filters, tools);
+    if (kernel.epilogue) epilogue_ = CompiledEpilogue(kernel, conv.filters, tools);
     const int64_t block = epilogue_ ? bands_.rows * conv.axes[2].out * conv.filters : 0;
     scratch_ = WorkerScratch(static_cast<size_t>(image_.copy_floats() + block) * sizeof(float), tools.threads);
   }
@@ -201,7 +201,7 @@ class ConvForward final : public CpuProgram {
   int64_t weight_step_ = 0;                   // between the channels of the weights
   std::array<int64_t, kSpatial> tap_step_{};  // between their taps
   std::vector<PhaseTaps> taps_;               // for each phase of depth, height and width
-  Epilogue epilogue_;
+  CompiledEpilogue epilogue_;
   WorkerScratch scratch_;
 };
 
@@ -209,7 +209,7 @@ class ConvForward final : public CpuProgram {
 
 std::shared_ptr<const CpuProgram> make_conv_forward(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal) {
   if (kernel.op->name != "general_conv") return nullptr;
-  const codegen::Operand& product = kernel.end ? kernel.end->product : kernel.out[0];
+  const codegen::Layout& product = kernel.epilogue ? kernel.epilogue->product : kernel.out[0];
   const Conv conv = conv_of(kernel.attrs, kernel.in[0].shape, kernel.in[1].shape, product.shape);
   if (!tiles_take(conv, kernel.in[0].dtype, product.dtype, refusal)) return nullptr;
   return std::make_shared<ConvForward>(kernel, conv, tools);

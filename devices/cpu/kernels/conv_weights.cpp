@@ -257,7 +257,7 @@ class ConvWeights final : public CpuProgram {
 
 std::shared_ptr<const CpuProgram> make_conv_weights(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal) {
   if (kernel.op->name != "conv_kernel_gradient") return nullptr;
-  const codegen::Operand &g = kernel.in[1], &product = kernel.end ? kernel.end->product : kernel.out[0];
+  const codegen::Layout &g = kernel.in[1], &product = kernel.epilogue ? kernel.epilogue->product : kernel.out[0];
   const Conv conv = conv_of(kernel.attrs, kernel.in[0].shape, product.shape, g.shape);
   if (!tiles_take(conv, g.dtype, product.dtype, refusal)) return nullptr;
   if (conv.filters > 1 && g.strides[g.strides.size() - 1] != 1) {

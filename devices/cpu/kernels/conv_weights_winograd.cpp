@@ -112,7 +112,7 @@ class ConvWeightsWinograd final : public CpuProgram {
 
 std::shared_ptr<const CpuProgram> make_conv_weights_winograd(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal) {
   if (kernel.op->name != "conv_kernel_gradient") return nullptr;
-  const codegen::Operand &x = kernel.in[0], &g = kernel.in[1], &product = kernel.end ? kernel.end->product : kernel.out[0];
+  const codegen::Layout &x = kernel.in[0], &g = kernel.in[1], &product = kernel.epilogue ? kernel.epilogue->product : kernel.out[0];
   const Conv conv = conv_of(kernel.attrs, x.shape, product.shape, g.shape);
   if (!winograd_takes(conv, g.dtype, product.dtype, refusal)) return nullptr;
   if (x.strides[x.strides.size() - 1] != 1 || g.strides[g.strides.size() - 1] != 1) {

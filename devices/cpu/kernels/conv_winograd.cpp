@@ -27,7 +27,7 @@ class ConvWinograd final : public CpuProgram {
         tiles_(cpu::tiles(tools.target.wide), Stored::ByRows),
         w_(kernel_steps(kernel.in[1])),
         inputs_(grid_, image_steps(kernel.in[0])),
-        outputs_(grid_, image_steps(kernel.end ? kernel.end->product : kernel.out[0])),
+        outputs_(grid_, image_steps(kernel.epilogue ? kernel.epilogue->product : kernel.out[0])),
         zeros_(static_cast<size_t>(conv.channels)),
         result_(kernel.in.size()) {
     const int64_t lanes = tiles_.set().lanes;
@@ -35,7 +35,7 @@ class ConvWinograd final : public CpuProgram {
     channel_step_ = round_up(conv.channels, lanes);
     filter_step_ = round_up(std::min(conv.filters, kPanel), lanes);
     cut();
-    if (kernel.end) epilogue_ = Epilogue(kernel, conv.filters, tools);
+    if (kernel.epilogue) epilogue_ = CompiledEpilogue(kernel, conv.filters, tools);
     const int64_t staged = epilogue_ ? most_pixels() * conv.filters : 0;
     scratch_ = WorkerScratch(static_cast<size_t>(kPoints * (window_step() + result_step()) + staged) * sizeof(float), tools.threads);
   }
@@ -157,7 +157,7 @@ class ConvWinograd final : public CpuProgram {
   size_t result_;
   int64_t panel_width_, channel_step_, filter_step_;  // the latter: from window to window
   int64_t chunk_rows_ = 0, block_ = 0;
-  Epilogue epilogue_;
+  CompiledEpilogue epilogue_;
   WorkerScratch scratch_;
 };
 
@@ -165,7 +165,7 @@ class ConvWinograd final : public CpuProgram {
 
 std::shared_ptr<const CpuProgram> make_conv_winograd(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal) {
   if (kernel.op->name != "general_conv") return nullptr;
-  const codegen::Operand &x = kernel.in[0], &product = kernel.end ? kernel.end->product : kernel.out[0];
+  const codegen::Layout &x = kernel.in[0], &product = kernel.epilogue ? kernel.epilogue->product : kernel.out[0];
   const Conv conv = conv_of(kernel.attrs, x.shape, kernel.in[1].shape, product.shape);
   if (!winograd_takes(conv, x.dtype, product.dtype, refusal)) return nullptr;
   if (x.strides[x.strides.size() - 1] != 1) {

@@ -1,15 +1,15 @@
-// The elementwise end of a product, run on each finished block while it is still in the cache.
+// The epilogue of a product, run on each finished block while it is still in the cache.
 #pragma once
 #include "generated.hpp"
 #include "prefetch.hpp"
 
 namespace tandem::cpu {
 
-class Epilogue {
+class CompiledEpilogue {
  public:
-  Epilogue() = default;  // nothing to do: the product itself is the result
+  CompiledEpilogue() = default;  // nothing to do: the product itself is the result
   // `row_step`: how many elements lie between the rows of the blocks that run() is given.
-  Epilogue(const codegen::Kernel& kernel, int64_t row_step, Toolbox& tools);
+  CompiledEpilogue(const codegen::Kernel& kernel, int64_t row_step, Toolbox& tools);
   explicit operator bool() const { return stage_.function != nullptr; }
 
   // Rows are all axes of the result but the last, counted through; columns are the last one. `block` points at element (row0, column0)

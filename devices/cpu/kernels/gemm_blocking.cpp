@@ -57,7 +57,7 @@ bool sums_in_parts(const Product& p) {
 
 std::optional<Product> product_for_tiles(const codegen::Kernel& kernel, std::string& refusal) {
   if (kernel.op->name != "matmul") return std::nullopt;
-  const DType in = kernel.in[0].dtype, out = (kernel.end ? kernel.end->product : kernel.out[0]).dtype;
+  const DType in = kernel.in[0].dtype, out = (kernel.epilogue ? kernel.epilogue->product : kernel.out[0]).dtype;
   if (!tiles_sum(in, out, refusal)) return std::nullopt;
   Product p = codegen::take_apart(kernel);
   if (p.work() * static_cast<double>(p.batches) < kTinyWork) {  // also what is empty

@@ -23,7 +23,7 @@ class Dots final : public CpuProgram {
     const auto rows = static_cast<int64_t>(kChunkDotWork / static_cast<double>(p_.k));
     chunk_rows_ = std::clamp<int64_t>(rows, 1, p_.m);
     copied_ = p_.y.row_step != 1;
-    if (kernel.end) epilogue_ = Epilogue(kernel, rows_are_columns_ ? chunk_rows_ : 1, tools);
+    if (kernel.epilogue) epilogue_ = CompiledEpilogue(kernel, rows_are_columns_ ? chunk_rows_ : 1, tools);
     const int64_t floats = (copied_ ? round_up(p_.k, 16) : 0) + (epilogue_ ? chunk_rows_ : 0);
     scratch_ = WorkerScratch(static_cast<size_t>(floats) * sizeof(float), tools.threads);
   }
@@ -65,7 +65,7 @@ class Dots final : public CpuProgram {
   size_t inputs_;
   bool rows_are_columns_ = false, copied_ = false;
   int64_t chunk_rows_ = 1;
-  Epilogue epilogue_;
+  CompiledEpilogue epilogue_;
   WorkerScratch scratch_;
 };
 

@@ -33,16 +33,16 @@ constexpr int64_t kMostChunks = 16;       // a matrix; more would only pack oper
 constexpr int64_t kShortestEdge = 64, kEdgeUnit = 16;
 
 // How BLAS is told of a matrix: rows or columns must be contiguous, and what lies between them must be no less than their length.
-struct Layout {
+struct BlasMatrix {
   Transpose transpose = kPlain;
   int64_t leading = 1;
 };
-std::optional<Layout> layout(const Matrix& m, int64_t rows, int64_t columns) {
+std::optional<BlasMatrix> blas_matrix(const Matrix& m, int64_t rows, int64_t columns) {
   const auto fits = [](int64_t step, int64_t count, int64_t length) { return count <= 1 || (step >= length && step <= INT_MAX); };
   const int64_t longest = std::max<int64_t>({rows, columns, 1});
-  if ((m.column_step == 1 || columns <= 1) && fits(m.row_step, rows, columns)) return Layout{kPlain, rows <= 1 ? longest : m.row_step};
+  if ((m.column_step == 1 || columns <= 1) && fits(m.row_step, rows, columns)) return BlasMatrix{kPlain, rows <= 1 ? longest : m.row_step};
   if ((m.row_step == 1 || rows <= 1) && fits(m.column_step, columns, rows))
-    return Layout{kTransposed, columns <= 1 ? longest : m.column_step};
+    return BlasMatrix{kTransposed, columns <= 1 ? longest : m.column_step};
   return {};
 }
 
@@ -69,10 +69,10 @@ Blocks cut(const Product& p) {
 
 template <class T> class GemmProgram final : public CpuProgram {
  public:
-  GemmProgram(const codegen::Kernel& kernel, Toolbox& tools, Product p, Layout x, Layout y, Gemm<T> gemm, Gemv<T> gemv)
+  GemmProgram(const codegen::Kernel& kernel, Toolbox& tools, Product p, BlasMatrix x, BlasMatrix y, Gemm<T> gemm, Gemv<T> gemv)
       : p_(std::move(p)), x_(x), y_(y), blocks_(cut(p_)), inputs_(kernel.in.size()), gemm_(gemm), gemv_(gemv) {
-    if (kernel.end) {
-      epilogue_ = Epilogue(kernel, blocks_.columns, tools);
+    if (kernel.epilogue) {
+      epilogue_ = CompiledEpilogue(kernel, blocks_.columns, tools);
       scratch_ = WorkerScratch(static_cast<size_t>(blocks_.rows * blocks_.columns) * sizeof(T), tools.threads);
     }
     // Small products of a batch go together.
@@ -122,13 +122,13 @@ template <class T> class GemmProgram final : public CpuProgram {
   int vector_step(int64_t step) const { return p_.k == 1 ? 1 : static_cast<int>(step); }
 
   Product p_;
-  Layout x_, y_;
+  BlasMatrix x_, y_;
   Blocks blocks_;
   size_t inputs_;
   Gemm<T> gemm_;
   Gemv<T> gemv_;
   int64_t batches_per_chunk_ = 1;
-  Epilogue epilogue_;
+  CompiledEpilogue epilogue_;
   WorkerScratch scratch_;
 };
 
@@ -148,7 +148,7 @@ std::shared_ptr<const CpuProgram> make(const codegen::Kernel& kernel, Toolbox& t
     refusal = cat("a size is beyond 32 bits, ", p.m, "x", p.k, "x", p.n);
     return nullptr;
   }
-  const auto x = layout(p.x, p.m, p.k), y = layout(p.y, p.k, p.n);
+  const auto x = blas_matrix(p.x, p.m, p.k), y = blas_matrix(p.y, p.k, p.n);
   // A vector that lies at equal steps will do, one that is repeated will not.
   const bool x_vector = p.m == 1 && p.x.column_step > 0 && p.x.column_step <= INT_MAX,
              y_vector = p.n == 1 && p.y.row_step > 0 && p.y.row_step <= INT_MAX;
@@ -159,14 +159,14 @@ std::shared_ptr<const CpuProgram> make(const codegen::Kernel& kernel, Toolbox& t
   Gemm<T> gemm;
   Gemv<T> gemv;
   if (!openblas_function(gemm_name, gemm, refusal) || !openblas_function(gemv_name, gemv, refusal)) return nullptr;
-  return std::make_shared<GemmProgram<T>>(kernel, tools, std::move(p), x.value_or(Layout{}), y.value_or(Layout{}), gemm, gemv);
+  return std::make_shared<GemmProgram<T>>(kernel, tools, std::move(p), x.value_or(BlasMatrix{}), y.value_or(BlasMatrix{}), gemm, gemv);
 }
 
 }  // namespace
 
 std::shared_ptr<const CpuProgram> make_gemm_openblas(const codegen::Kernel& kernel, Toolbox& tools, std::string& refusal) {
   if (kernel.op->name != "matmul") return nullptr;
-  const DType t = kernel.in[0].dtype, result = (kernel.end ? kernel.end->product : kernel.out[0]).dtype;
+  const DType t = kernel.in[0].dtype, result = (kernel.epilogue ? kernel.epilogue->product : kernel.out[0]).dtype;
   if ((t != DType::F32 && t != DType::F64) || result != t) {
     refusal = cat("takes float32 and float64, not ", name(t == result ? t : result));
     return nullptr;

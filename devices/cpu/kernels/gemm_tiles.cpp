@@ -45,8 +45,12 @@ class TileGemm final : public CpuProgram {
     block_step_ = round_up(blocking_.columns, set_.lanes);
     if (blocking_.terms < p_.k)
       sums_.emplace(kernel, parts(p_.k, blocking_.terms), p_.m, p_.n, tools);
-    else if (kernel.end)
-      epilogue_ = Epilogue(kernel, result == Result::Plain ? block_step_ : result == Result::OneColumn ? 1 : transposed_step(), tools);
+    else if (kernel.epilogue)
+      epilogue_ = CompiledEpilogue(kernel,
+                                   result == Result::Plain       ? block_step_
+                                   : result == Result::OneColumn ? 1
+                                                                 : transposed_step(),
+                                   tools);
     const int64_t slabs = parts(p_.k, blocking_.inner);
     const int64_t shared_y = blocking_.share_y ? slabs * y_slab() : 0, shared_x = blocking_.share_x ? slabs * x_slab() + set_.lanes : 0;
     shared_x_at_ = round_up(shared_y, 16);
@@ -238,7 +242,7 @@ class TileGemm final : public CpuProgram {
   int64_t most_height_;
   GemmPacking packing_;
   std::optional<PartialSums> sums_;  // runs the end instead of `epilogue_`
-  Epilogue epilogue_;
+  CompiledEpilogue epilogue_;
   int64_t block_step_ = 0, shared_x_at_ = 0, x_at_ = 0, block_at_ = 0, transposed_at_ = 0;  // floats
   size_t shared_bytes_ = 0;                                                                 // of scratch memory, before the threads' pieces
   WorkerScratch scratch_;

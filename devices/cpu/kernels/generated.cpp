@@ -143,7 +143,7 @@ void prepare_generator(const Target& target) try {
   std::thread([target] {
     try {
       const Working working(Working::Thread::Own);
-      const codegen::Operand x = codegen::Operand::dense(DType::F32, {1 << 10});
+      const codegen::Layout x = codegen::Layout::dense(DType::F32, {1 << 10});
       const ir::Loops copy{.extents = {x.shape[0]}, .results = {ir::load(0, x.dtype, {ir::axis(0)})}};
       const codegen::LoopKernel loops = codegen::canonical(copy, {}, {&x, 1}, {&x.dtype, 1});
       std::vector<char> object;

@@ -8,7 +8,7 @@ namespace {
 class HostRoutine final : public CpuProgram {
  public:
   explicit HostRoutine(const codegen::Kernel& k) : op_(k.op), attrs_(k.attrs), in_(k.in), out_(k.out) {
-    for (const codegen::Operand& o : in_)
+    for (const codegen::Layout& o : in_)
       if (!o.is_dense()) scratch_ += codegen::align_up(byte_size(o.shape, o.dtype));
   }
   std::string_view kernel_name() const override { return "host"; }
@@ -34,7 +34,7 @@ class HostRoutine final : public CpuProgram {
  private:
   const ir::OpDef* op_;
   ir::Attrs attrs_;
-  std::vector<codegen::Operand> in_, out_;
+  std::vector<codegen::Layout> in_, out_;
   size_t scratch_ = 0;
 };
 

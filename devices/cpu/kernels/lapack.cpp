@@ -305,7 +305,7 @@ class LapackProgram final : public CpuProgram {
 
   Op op_;
   ir::Attrs attrs_;
-  std::vector<codegen::Operand> in_, out_;
+  std::vector<codegen::Layout> in_, out_;
   Functions f_;
   int64_t batch_ = 1;
 };
@@ -326,7 +326,7 @@ std::shared_ptr<const CpuProgram> make_lapack(const codegen::Kernel& kernel, Too
     refusal = cat("too large for 32-bit sizes, ", m, "x", n);
     return nullptr;
   }
-  if (!std::ranges::all_of(kernel.in, [](const codegen::Operand& o) { return o.is_dense(); })) {
+  if (!std::ranges::all_of(kernel.in, [](const codegen::Layout& o) { return o.is_dense(); })) {
     refusal = "an operand is not dense";
     return nullptr;
   }

@@ -10,7 +10,7 @@ static constexpr int64_t kSumRows = 64;  // that a chunk of the sum has
 
 PartialSums::PartialSums(const codegen::Kernel& kernel, int64_t parts, int64_t rows, int64_t columns, Toolbox& tools)
     : parts_(parts), rows_(rows), columns_(columns), inputs_(kernel.in.size()) {
-  if (kernel.end) epilogue_ = Epilogue(kernel, columns, tools);
+  if (kernel.epilogue) epilogue_ = CompiledEpilogue(kernel, columns, tools);
 }
 
 size_t PartialSums::scratch_bytes() const {

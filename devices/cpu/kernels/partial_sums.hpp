@@ -22,7 +22,7 @@ class PartialSums {
 
   int64_t parts_, rows_, columns_;
   size_t inputs_;
-  Epilogue epilogue_;
+  CompiledEpilogue epilogue_;
 };
 
 }  // namespace tandem::cpu

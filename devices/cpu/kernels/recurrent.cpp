@@ -14,10 +14,10 @@ constexpr int kTileVectors = 2;
 constexpr size_t kNotCopied = SIZE_MAX;
 
 // Kernels read along the last axis of an operand.
-bool is_walkable(const codegen::Operand& o) { return o.shape.empty() || o.shape.back() == 1 || o.strides.back() == 1; }
-codegen::Operand as_read(const codegen::Operand& o) { return is_walkable(o) ? o : codegen::Operand::dense(o.dtype, o.shape); }
-std::vector<codegen::Operand> as_read(std::vector<codegen::Operand> operands) {
-  for (codegen::Operand& o : operands) o = as_read(o);
+bool is_walkable(const codegen::Layout& o) { return o.shape.empty() || o.shape.back() == 1 || o.strides.back() == 1; }
+codegen::Layout as_read(const codegen::Layout& o) { return is_walkable(o) ? o : codegen::Layout::dense(o.dtype, o.shape); }
+std::vector<codegen::Layout> as_read(std::vector<codegen::Layout> operands) {
+  for (codegen::Layout& o : operands) o = as_read(o);
   return operands;
 }
 

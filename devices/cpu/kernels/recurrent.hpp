@@ -69,7 +69,7 @@ class Recurrent : public CpuProgram {
   const TileSet& set_;
   const Direction direction_;
   const size_t kernel_operand_;
-  const std::vector<codegen::Operand> given_, in_, out_;  // in_: as they lie after the copies
+  const std::vector<codegen::Layout> given_, in_, out_;  // in_: as they lie after the copies
   int64_t chunk_rows_, chunk_count_;
   std::array<size_t, kMostRecurrentOperands> copy_at_{};  // where an operand is copied to in scratch memory; kNotCopied
   size_t packed_at_ = 0, worker_at_ = 0;                  // bytes

@@ -203,7 +203,7 @@ class Numbers {
 
 class ConvProgram final : public OpenClProgram {
  public:
-  ConvProgram(const codegen::Kernel& k, const Core& core, const Conv& conv, const codegen::Operand& product)
+  ConvProgram(const codegen::Kernel& k, const Core& core, const Conv& conv, const codegen::Layout& product)
       : conv_(conv), inputs_(k.in.size()), is_cpu_(core.target.is_cpu), is_forward_(k.op->name == "general_conv") {
     const DType in = k.in[0].dtype;
     const bool is_double = in == DType::F64;
@@ -220,16 +220,16 @@ class ConvProgram final : public OpenClProgram {
     const int64_t blocks = pieces(depth_, block_);
 
     // Vectors read neighbouring filters; a kernel that lies otherwise (turned around, for the gradient of the input) is copied first.
-    codegen::Operand y = k.in[1];
+    codegen::Layout y = k.in[1];
     if (y.strides[y.strides.size() - 1] != 1 && y.shape[y.shape.size() - 1] > 1) {
       y_.emplace(y, core, scratch_, k.op->name);
-      y = codegen::Operand::dense(y.dtype, y.shape);
+      y = codegen::Layout::dense(y.dtype, y.shape);
     }
     name_numbers(k.in[0], y);
 
     // The product goes to the result, or to scratch memory where an end follows, or where blocks are summed.
     const DType sum = is_double ? DType::F64 : DType::F32, written = blocks > 1 ? sum : product.dtype;
-    if (k.end) {
+    if (k.epilogue) {
       product_offset_ = scratch_.take(k.partial_bytes());
       end_.emplace(k.stages.back(), core, k.op->name);
     }
@@ -242,7 +242,7 @@ class ConvProgram final : public OpenClProgram {
       const ir::Loops loops{.extents = to_dims(product.shape),
                             .reduction = ir::fold(ir::Fold::Sum, {Dim(blocks)}, ir::load(0, sum, at)),
                             .results = {ir::cast(ir::acc(0, sum), product.dtype)}};
-      const codegen::Operand from = codegen::Operand::dense(sum, all);
+      const codegen::Layout from = codegen::Layout::dense(sum, all);
       sum_.emplace(codegen::canonical(loops, {}, {&from, 1}, {&product.dtype, 1}), core, k.op->name);
     }
     code_ = core.codes->get(core, source(in, written, y, core), k.op->name);
@@ -272,7 +272,7 @@ class ConvProgram final : public OpenClProgram {
  private:
   static int64_t pieces(int64_t n, int64_t of) { return (n + of - 1) / of; }
 
-  void name_numbers(const codegen::Operand& x, const codegen::Operand& y) {
+  void name_numbers(const codegen::Layout& x, const codegen::Layout& y) {
     const codegen::ImageSteps xs = codegen::image_steps(x);
     numbers_.add("rows", rows_);
     numbers_.add("columns", columns_);
@@ -329,7 +329,7 @@ class ConvProgram final : public OpenClProgram {
                "x_axis##i)\n");
   }
 
-  std::string source(DType in, DType out, const codegen::Operand& y, const Core& core) const {
+  std::string source(DType in, DType out, const codegen::Layout& y, const Core& core) const {
     const auto is_small = [](DType t) { return t == DType::F16 || t == DType::BF16; };
     const bool is_double = in == DType::F64;
     codegen::CHelpers helpers(*core.dialect);
@@ -389,7 +389,7 @@ std::shared_ptr<const OpenClProgram> make_conv(const codegen::Kernel& kernel, Co
   const bool is_forward = kernel.op->name == "general_conv";
   if (!is_forward && kernel.op->name != "conv_kernel_gradient") return nullptr;
   const DType t = kernel.in[0].dtype;
-  const codegen::Operand& product = kernel.end ? kernel.end->product : kernel.out[0];
+  const codegen::Layout& product = kernel.epilogue ? kernel.epilogue->product : kernel.out[0];
   if (!is_float(t) || kernel.in[1].dtype != t || (product.dtype != t && product.dtype != DType::F32)) {
     refusal = cat(name(t), " x ", name(kernel.in[1].dtype), " to ", name(product.dtype),
                   ": operands must be floats of one type, and so must the result, or float32");

@@ -149,7 +149,7 @@ class GemmProgram final : public OpenClProgram {
   GemmProgram(const codegen::Kernel& kernel, const Core& core, const Product& p, DType in, DType out)
       : p_(p), inputs_(kernel.in.size()), is_cpu_(core.target.is_cpu) {
     code_ = core.codes->get(core, source_of(p, in, out, core), kernel.op->name);
-    if (!kernel.end) return;
+    if (!kernel.epilogue) return;
     scratch_bytes_ = kernel.partial_bytes();
     end_.emplace(kernel.stages.back(), core, kernel.op->name);
   }
@@ -200,7 +200,7 @@ class GemmProgram final : public OpenClProgram {
 std::shared_ptr<const OpenClProgram> make_gemm(const codegen::Kernel& kernel, Core& core, std::string& refusal) {
   if (kernel.op->name != "matmul") return nullptr;
   const DType t = kernel.in[0].dtype;
-  const codegen::Operand& out = kernel.end ? kernel.end->product : kernel.out[0];
+  const codegen::Layout& out = kernel.epilogue ? kernel.epilogue->product : kernel.out[0];
   if (!is_float(t) || kernel.in[1].dtype != t || (out.dtype != t && out.dtype != DType::F32)) {
     refusal = cat(name(t), " x ", name(kernel.in[1].dtype), " to ", name(out.dtype),
                   ": operands must be floats of one type, and so must the result, or float32");

@@ -16,7 +16,7 @@ std::string_view bits_type(DType t) {
   }
 }
 
-Conversion::Conversion(const codegen::Operand& from, DType to, const Core& core, std::string_view what) {
+Conversion::Conversion(const codegen::Layout& from, DType to, const Core& core, std::string_view what) {
   if (from.is_dense() && from.dtype == to) {
     is_plain_ = true;
     bytes_ = byte_size(from.shape, from.dtype);
@@ -39,7 +39,7 @@ void Conversion::enqueue(const Core& core, cl_command_queue queue, const void* f
   check(functions().EnqueueCopyBuffer(queue, a.memory, b.memory, a.offset, b.offset, bytes_, 0, nullptr, nullptr), "copy");
 }
 
-DenseOperand::DenseOperand(const codegen::Operand& o, const Core& core, ScratchLayout& scratch, std::string_view what) {
+DenseOperand::DenseOperand(const codegen::Layout& o, const Core& core, ScratchLayout& scratch, std::string_view what) {
   if (o.is_dense()) return;
   copy_.emplace(o, o.dtype, core, what);
   offset_ = scratch.take(byte_size(o.shape, o.dtype));

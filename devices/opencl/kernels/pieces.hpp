@@ -32,7 +32,7 @@ inline void* piece(const device::LaunchArgs& args, size_t offset) { return stati
 // Copies an operand, as it lies, into dense memory, as elements of another type if need be.
 class Conversion {
  public:
-  Conversion(const codegen::Operand& from, DType to, const Core& core, std::string_view what);
+  Conversion(const codegen::Layout& from, DType to, const Core& core, std::string_view what);
   void enqueue(const Core& core, cl_command_queue queue, const void* from, void* to) const;
 
  private:
@@ -44,7 +44,7 @@ class Conversion {
 // An operand that a kernel reads densely: itself when it lies so, else a copy in scratch memory.
 class DenseOperand {
  public:
-  DenseOperand(const codegen::Operand& o, const Core& core, ScratchLayout& scratch, std::string_view what);
+  DenseOperand(const codegen::Layout& o, const Core& core, ScratchLayout& scratch, std::string_view what);
   const void* enqueue(const Core& core, cl_command_queue queue, const device::LaunchArgs& args, size_t input) const;
 
  private:

@@ -76,7 +76,7 @@ class PutProgram final : public OpenClProgram {
     begin_.emplace(k.in[0], wide_, core, what);
     if (is_small) {
       sums_offset_ = scratch_.take(static_cast<size_t>(element_count(k.in[0].shape)) * size_of(wide_));
-      end_.emplace(codegen::Operand::dense(wide_, k.in[0].shape), t, core, what);
+      end_.emplace(codegen::Layout::dense(wide_, k.in[0].shape), t, core, what);
     }
     places_offset_ = scratch_.take(static_cast<size_t>(is_scatter_ ? from_ : outer_ * from_ * inner_) * sizeof(int64_t));
     make_check(k, core);
@@ -180,7 +180,7 @@ class PutProgram final : public OpenClProgram {
     launch.run(queue, groups, items);
   }
 
-  std::array<codegen::Operand, 3> inputs_;
+  std::array<codegen::Layout, 3> inputs_;
   bool is_cpu_, is_scatter_, is_slices_ = false, is_replaceable_ = false;
   DType wide_ = DType::F32;
   int64_t outer_ = 1, from_ = 1, to_ = 1, inner_ = 1, depth_ = 1;

@@ -136,7 +136,7 @@ void OptimizerBody::apply(const std::vector<Tensor>& given) {
 
 void OptimizerBody::update_all(std::vector<Tensor> gradients) {
   gradients = clipped(std::move(gradients));
-  const Step step{current_rate(), updates_so_far().cast(DType::F32) + 1};
+  const UpdateInputs step{current_rate(), updates_so_far().cast(DType::F32) + 1};
   begin(step);
   for (size_t i = 0; i < targets_.size(); ++i) {
     if (!gradients[i].defined()) continue;

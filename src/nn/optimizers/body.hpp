@@ -30,13 +30,13 @@ class OptimizerBody {
 
  protected:
   // What is the same for all variables in one step.
-  struct Step {
+  struct UpdateInputs {
     Tensor rate;    // float32
     Tensor number;  // 1 at the first update, float32
   };
   virtual void make_state(const std::vector<Variable>& targets) = 0;
-  virtual void begin(const Step&) {}
-  virtual void update(size_t i, const Variable& target, const Tensor& gradient, const Step& step) = 0;
+  virtual void begin(const UpdateInputs&) {}
+  virtual void update(size_t i, const Variable& target, const Tensor& gradient, const UpdateInputs& step) = 0;
 
   // One variable like each target for each name; in Keras's order, all of one target together.
   struct SlotKind {

@@ -36,7 +36,7 @@ class Sgd final : public OptimizerBody {
   void make_state(const std::vector<Variable>& targets) override {
     if (own("momentum") != 0) momentums_ = add_slots(targets, {{"momentum"}}).front();
   }
-  void update(size_t i, const Variable& t, const Tensor& g, const Step& s) override {
+  void update(size_t i, const Variable& t, const Tensor& g, const UpdateInputs& s) override {
     if (momentums_.empty()) return t.assign_sub(g * s.rate);
     const Variable& m = momentums_[i];
     const double momentum = own("momentum");
@@ -57,7 +57,7 @@ class Rmsprop final : public OptimizerBody {
     if (own("momentum") > 0) momentums_ = add_slots(targets, {{"momentum"}}).front();
     if (is_set("centered")) averages_ = add_slots(targets, {{"average_gradient"}}).front();
   }
-  void update(size_t i, const Variable& t, const Tensor& g, const Step& s) override {
+  void update(size_t i, const Variable& t, const Tensor& g, const UpdateInputs& s) override {
     const double rho = own("rho");
     const Variable& v = velocities_[i];
     v.assign(rho * v + (1 - rho) * square(g));
@@ -83,7 +83,7 @@ class Adagrad_ final : public OptimizerBody {
   void make_state(const std::vector<Variable>& targets) override {
     accumulators_ = add_slots(targets, {{"accumulator", own("initial_accumulator_value")}}).front();
   }
-  void update(size_t i, const Variable& t, const Tensor& g, const Step& s) override {
+  void update(size_t i, const Variable& t, const Tensor& g, const UpdateInputs& s) override {
     accumulators_[i].assign_add(square(g));
     t.assign_sub(s.rate * g / sqrt(accumulators_[i] + own("epsilon")));
   }
@@ -99,7 +99,7 @@ class Adadelta_ final : public OptimizerBody {
   void make_state(const std::vector<Variable>& targets) override {
     slots_ = add_slots(targets, {{"accumulated_grad"}, {"accumulated_delta_var"}});
   }
-  void update(size_t i, const Variable& t, const Tensor& g, const Step& s) override {
+  void update(size_t i, const Variable& t, const Tensor& g, const UpdateInputs& s) override {
     const double rho = own("rho"), epsilon = own("epsilon");
     const Variable &gradients = slots_[0][i], &deltas = slots_[1][i];
     gradients.assign(rho * gradients + (1 - rho) * square(g));
@@ -124,7 +124,7 @@ class Adam_ : public OptimizerBody {
     slots_ = add_slots(targets, {{"momentum"}, {"velocity"}});
     if (is_set("amsgrad")) hats_ = add_slots(targets, {{"velocity_hat"}}).front();
   }
-  void update(size_t i, const Variable& t, const Tensor& g, const Step& s) override {
+  void update(size_t i, const Variable& t, const Tensor& g, const UpdateInputs& s) override {
     const double beta_1 = own("beta_1"), beta_2 = own("beta_2");
     const Variable &m = slots_[0][i], &v = slots_[1][i];
     const Tensor rate = s.rate * sqrt(1 - power(beta_2, s.number)) / (1 - power(beta_1, s.number));
@@ -150,7 +150,7 @@ class Adamax_ final : public OptimizerBody {
 
  private:
   void make_state(const std::vector<Variable>& targets) override { slots_ = add_slots(targets, {{"momentum"}, {"norm"}}); }
-  void update(size_t i, const Variable& t, const Tensor& g, const Step& s) override {
+  void update(size_t i, const Variable& t, const Tensor& g, const UpdateInputs& s) override {
     const Variable &m = slots_[0][i], &u = slots_[1][i];
     move_towards(g, m, own("beta_1"));
     u.assign(maximum(own("beta_2") * u, absolute(g)));
@@ -170,8 +170,8 @@ class Nadam_ final : public OptimizerBody {
     product_ = add_variable("u_product", Tensor::scalar(1.0f));
   }
   Tensor momentum_at(const Tensor& number) const { return own("beta_1") * (1 - 0.5 * power(0.96, number)); }
-  void begin(const Step& s) override { product_.assign(product_ * momentum_at(s.number)); }
-  void update(size_t i, const Variable& t, const Tensor& g, const Step& s) override {
+  void begin(const UpdateInputs& s) override { product_.assign(product_ * momentum_at(s.number)); }
+  void update(size_t i, const Variable& t, const Tensor& g, const UpdateInputs& s) override {
     const double beta_1 = own("beta_1"), beta_2 = own("beta_2");
     const Variable &m = slots_[0][i], &v = slots_[1][i];
     const Tensor now = momentum_at(s.number), next = momentum_at(s.number + 1), product = product_.value().cast(t.dtype());
@@ -194,7 +194,7 @@ class Lion_ final : public OptimizerBody {
 
  private:
   void make_state(const std::vector<Variable>& targets) override { momentums_ = add_slots(targets, {{"momentum"}}).front(); }
-  void update(size_t i, const Variable& t, const Tensor& g, const Step& s) override {
+  void update(size_t i, const Variable& t, const Tensor& g, const UpdateInputs& s) override {
     const double beta_1 = own("beta_1"), beta_2 = own("beta_2");
     const Variable& m = momentums_[i];
     t.assign_sub(s.rate * sign(m * beta_1 + g * (1 - beta_1)));
@@ -225,7 +225,7 @@ class Adafactor_ final : public OptimizerBody {
     }
   }
   static Tensor root_mean_square(const Operand& x) { return sqrt(mean(square(x))); }
-  void update(size_t i, const Variable& t, const Tensor& g, const Step& s) override {
+  void update(size_t i, const Variable& t, const Tensor& g, const UpdateInputs& s) override {
     const Tensor slowing = 1 / sqrt(s.number);
     const Tensor rate = !has_schedule() && is_set("relative_step") ? minimum(s.rate, slowing) : s.rate;
     const Tensor scale = maximum(own("epsilon_2"), root_mean_square(t)) * minimum(rate, slowing);
@@ -259,7 +259,7 @@ class Ftrl_ final : public OptimizerBody {
   void make_state(const std::vector<Variable>& targets) override {
     slots_ = add_slots(targets, {{"accumulator", own("initial_accumulator_value")}, {"linear"}});
   }
-  void update(size_t i, const Variable& t, const Tensor& g, const Step& s) override {
+  void update(size_t i, const Variable& t, const Tensor& g, const UpdateInputs& s) override {
     const double exponent = -own("learning_rate_power"), l1 = own("l1_regularization_strength");
     const Variable &accumulator = slots_[0][i], &linear = slots_[1][i];
     const Tensor l2 = own("l2_regularization_strength") + own("beta") / (2 * s.rate);
