@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <functional>
 #include <random>
 
@@ -458,7 +459,9 @@ TEST_F(Budgets, RandomGraphsHaveTheSameBitsWithinAnyLimit) {
         tight.device.memory().set_limit(bytes);
         tight.device.pinned_memory().set_limit(host);
         tight.device.memory().reset_peak();
-        EXPECT_EQ(run(tight, peak), expected);
+        const std::vector<float> got = run(tight, peak);
+        ASSERT_EQ(got.size(), expected.size());
+        EXPECT_EQ(std::memcmp(got.data(), expected.data(), got.size() * sizeof(float)), 0);  // bits: some graphs give NaNs
         EXPECT_LE(peak, bytes);
         EXPECT_LE(tight.device.memory().peak(), bytes);
       };
