@@ -8,6 +8,7 @@
 #include "plan/schedule_draft.hpp"
 #include "plan/schedule_dump.hpp"
 #include "plan/schedule_moves.hpp"
+#include "plan/schedule_scan.hpp"
 #include "plan/schedule_sequence.hpp"
 #include "plan/schedule_starts.hpp"
 #include "plan_schedule_graphs.hpp"
@@ -143,6 +144,26 @@ TEST(ScheduleMoments, BoundsAndKeepsWhatOneMomentSays) {
   fill(model, draft);
   EXPECT_EQ(draft.excess(), 0);
   EXPECT_EQ(draft.cost(), 56);
+}
+
+TEST(ScheduleScan, SumsWhatASimpleLoopSums) {
+  Random random(3);
+  for (int32_t n = 0; n < 70; ++n) {
+    std::vector<int64_t> memory;
+    for (int32_t i = 0; i < n; ++i) memory.push_back((int64_t{1} << 40) * random.below(100) + random.below(1000));
+    const int64_t floor = (int64_t{1} << 40) * random.below(100), most = (int64_t{1} << 40) * random.below(30);
+    int64_t above = 0, before = 0, after = 0;
+    for (const int64_t m : memory) {
+      above += m <= floor ? 0 : m - floor < most ? m - floor : most;
+      before += m > floor ? m - floor : 0;
+      after += m + most > floor ? m + most - floor : 0;
+    }
+    EXPECT_EQ(sum_above(memory, floor, most), above);
+    std::vector<int64_t> more = memory;
+    EXPECT_EQ(add_bytes(more, most, floor), after - before);
+    EXPECT_EQ(add_bytes(more, -most, floor), before - after);
+    EXPECT_EQ(more, memory);
+  }
 }
 
 TEST(ScheduleDump, WritesUnitsAsNodesAndWhoReadsWhomAsEdges) {
