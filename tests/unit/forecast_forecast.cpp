@@ -91,7 +91,7 @@ TEST(Forecast, TimesAreTheDevicesOwn) {
 
   device::Device& device = *device::make("null:RTX 3060").release();  // engines and devices are never destroyed
   engine::Engine& engine = *new engine::Engine(device);
-  const Step& step = a.planner.step();
+  const TrainingStep& step = a.planner.step();
   const auto executable = engine.compile(step.graph, step.donations);
   std::vector<engine::TensorRef> inputs;
   for (const ir::Value v : step.graph.inputs) {
@@ -183,7 +183,7 @@ TEST(Forecast, AsAPageNeedsNothingFromOutside) {
 
 TEST(Forecast, SaysWhatItAssumed) {
   const nn::Model model = nn::Sequential({Input({8}), Dense(1, {.activation = "sigmoid", .name = "answer"})}, "bare");
-  const Step step = step_of(model, {});
+  const TrainingStep step = step_of(model, {});
   EXPECT_EQ(step.notes, (std::vector<std::string>{"the model was not compiled: the optimizer is adam",
                                                   "no loss is given: that of output 'answer' is binary_crossentropy"}))
       << step.notes.back();
