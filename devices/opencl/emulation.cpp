@@ -90,14 +90,14 @@ Pace::~Pace() {
   thread_.join();
 }
 
-void Pace::add(const profile::Piece& piece, cl_event before, cl_event after, size_t bytes, std::function<void()> copy) {
+void Pace::add(const profile::Piece& piece, std::vector<cl_event> before, cl_event after, size_t bytes, std::function<void()> copy) {
   std::lock_guard lock(mutex_);
-  jobs_.push_back({piece, nullptr, before, after, bytes, std::move(copy)});
+  jobs_.push_back({piece, nullptr, std::move(before), after, bytes, std::move(copy)});
   changed_.notify_all();
 }
 void Pace::add_launch(const profile::Piece& piece, cl_event begin, cl_event before, cl_event after) {
   std::lock_guard lock(mutex_);
-  jobs_.push_back({piece, begin, before, after, 0, {}});
+  jobs_.push_back({piece, begin, {before}, after, 0, {}});
   changed_.notify_all();
 }
 
@@ -122,9 +122,14 @@ void Pace::loop() {
       if (status == CL_SUCCESS) status = of_this;
       f.ReleaseEvent(event);
     };
-    wait_for(job.begin ? job.begin : job.before);
-    const auto begin = Clock::now();
-    if (job.begin) wait_for(job.before);
+    const bool only_waits = !job.begin && !job.copy;
+    auto begin = Clock::now();
+    if (job.begin) {
+      wait_for(job.begin);
+      begin = Clock::now();
+    }
+    for (const cl_event e : job.before) wait_for(e);
+    if (!job.begin && !only_waits) begin = Clock::now();
     if (status == CL_SUCCESS) {
       if (job.copy) job.copy();
       const std::chrono::duration<double> needed(seconds_of(job, std::chrono::duration<double>(Clock::now() - begin).count()));

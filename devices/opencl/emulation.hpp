@@ -9,6 +9,7 @@
 #include <span>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 #include "profile/recorder.hpp"
 
@@ -32,14 +33,16 @@ class Pace {
   bool slows_launches() const { return speed_ < 1; }
   // `after`, a user event, is set when as much time has passed since `begin` as the device needs for what the core did until `before`.
   void add_launch(const profile::Piece& piece, cl_event begin, cl_event before, cl_event after);
-  // `copy` runs once `before` has happened; then `after`, a user event, is set. Releases `before`, and `after` for the thread.
-  // `piece`: is told when it was done.
-  void add(const profile::Piece& piece, cl_event before, cl_event after, size_t bytes, std::function<void()> copy);
+  // `copy`, if there is one, runs once all of `before` have happened; then `after`, a user event, is set: with their error if one failed.
+  // Releases `before`, and `after` for the thread. `piece`: is told when it was done.
+  void add(const profile::Piece& piece, std::vector<cl_event> before, cl_event after, size_t bytes, std::function<void()> copy);
 
  private:
   struct Job {
     profile::Piece piece;
-    cl_event begin, before, after;
+    cl_event begin;
+    std::vector<cl_event> before;
+    cl_event after;
     size_t bytes;
     std::function<void()> copy;
   };

@@ -10,7 +10,7 @@
 #include "core.hpp"
 #include "device/host_buffer.hpp"
 #include "opencl_program.hpp"
-#include "stream.hpp"
+#include "paced_stream.hpp"
 
 namespace tandem::opencl {
 namespace {
@@ -115,10 +115,14 @@ class OpenCl final : public device::Device {
     core_.codes = std::make_unique<Codes>(env::cache_dir(), static_cast<uint64_t>(env::get_count("TANDEM_CACHE_MIB", kMostCacheMib)) << 20);
     core_.pinned = core_.shared->pinned.get();
     core_.failures = std::make_shared<Failures>(core_.context, core_.device, losses());
-    for (size_t i = 0; i < streams_.size(); ++i)
-      streams_[i] =
-          std::make_unique<OpenClStream>(core_, static_cast<device::StreamKind>(i),
-                                         o.emulated ? std::make_unique<Pace>(o.link_bytes_per_second, o.speed, o.copy_cores) : nullptr);
+    for (size_t i = 0; i < streams_.size(); ++i) {
+      const auto kind = static_cast<device::StreamKind>(i);
+      auto pace = o.emulated ? std::make_unique<Pace>(o.link_bytes_per_second, o.speed, o.copy_cores) : nullptr;
+      if (pace && kind != device::StreamKind::Compute)
+        streams_[i] = std::make_unique<PacedStream>(core_, kind, std::move(pace));
+      else
+        streams_[i] = std::make_unique<OpenClStream>(core_, kind, std::move(pace));
+    }
   }
 
   const device::DeviceInfo& info() const override { return info_; }
@@ -176,7 +180,7 @@ class OpenCl final : public device::Device {
   device::DeviceInfo info_;
   Core core_;
   device::Account pinned_;
-  std::array<std::unique_ptr<OpenClStream>, device::kStreamKinds> streams_;
+  std::array<std::unique_ptr<device::Stream>, device::kStreamKinds> streams_;
 };
 
 OpenClBuffer::OpenClBuffer(OpenCl& owner, void* address, size_t bytes) : Buffer(owner, address, bytes), opencl_(owner) {}

@@ -8,44 +8,14 @@
 #include "base/text.hpp"
 #include "core.hpp"
 #include "opencl_program.hpp"
+#include "staged.hpp"
 
 namespace tandem::opencl {
 namespace {
 
-constexpr size_t kBetweenBytes = size_t{64} << 10;    // of an overlapping copy's way
-constexpr size_t kMostStagedBytes = size_t{8} << 20;  // a larger upload waits until its source has been read
-
-struct Release {
-  void operator()(cl_event e) const { functions().ReleaseEvent(e); }
-};
-using EventRef = std::unique_ptr<std::remove_pointer_t<cl_event>, Release>;
+constexpr size_t kBetweenBytes = size_t{64} << 10;  // of an overlapping copy's way
 
 }  // namespace
-
-// What waits in ordinary memory until its upload is done, and is counted as the host's.
-class OpenClStream::Staged {
- public:
-  // Nothing when the host's limit has no room for it.
-  static std::unique_ptr<Staged> make(size_t bytes) {
-    if (!device::host_account().try_take_counted(device::Account::counted(bytes))) return nullptr;
-    return std::unique_ptr<Staged>(new Staged(bytes));
-  }
-  static void CL_CALLBACK free(cl_event, cl_int, void* staged) { delete static_cast<Staged*>(staged); }
-  ~Staged() { device::host_account().give_back(bytes_); }
-  Staged(const Staged&) = delete;
-  Staged& operator=(const Staged&) = delete;
-  char* data() const { return data_.get(); }
-  size_t bytes() const { return bytes_; }
-
- private:
-  explicit Staged(size_t bytes) try : bytes_(bytes), data_(std::make_unique_for_overwrite<char[]>(bytes)) {
-  } catch (...) {
-    device::host_account().give_back(bytes);
-    throw;
-  }
-  const size_t bytes_;
-  const std::unique_ptr<char[]> data_;
-};
 
 // ---- events ----
 
@@ -169,7 +139,7 @@ void OpenClStream::add_paced(cl_mem memory, profile::Kind kind, size_t bytes, st
   EventRef before(marker());
   cl_event after = held();
   functions().RetainMemObject(memory);  // it may be given back meanwhile
-  pace_->add(copied, before.release(), after, bytes, [copy = std::move(copy), memory] {
+  pace_->add(copied, {before.release()}, after, bytes, [copy = std::move(copy), memory] {
     copy();
     functions().ReleaseMemObject(memory);
   });

@@ -6,15 +6,23 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <type_traits>
 
 #include "device/device.hpp"
 #include "emulation.hpp"
+#include "loader.hpp"
 #include "memory.hpp"
 #include "times.hpp"
 
 namespace tandem::opencl {
 
 struct Core;
+class Staged;
+
+struct Release {
+  void operator()(cl_event e) const { functions().ReleaseEvent(e); }
+};
+using EventRef = std::unique_ptr<std::remove_pointer_t<cl_event>, Release>;
 
 class OpenClEvent final : public device::Event {
  public:
@@ -56,7 +64,6 @@ class OpenClStream final : public device::Stream, public profile::Reporter {
   static cl_event* wanted(const profile::Piece& piece, Commands& commands) { return piece ? &commands.first : nullptr; }
   void given(const profile::Piece& piece, const Commands& commands);
 
-  class Staged;
   void upload_staged(void* to, std::unique_ptr<Staged> staged);
   void upload_in_place(void* to, const void* host, size_t bytes);  // returns when it has been read, if that is not pinned
   void add_paced(cl_mem memory, profile::Kind kind, size_t bytes, std::function<void()> copy);

@@ -113,7 +113,7 @@ class Placer {
       for (const auto* list : {&sequence_[i].reads, &sequence_[i].writes, &sequence_[i].other_carries})
         for (const Access& a : *list) use(a, step);
       use(scratch_[i], step);
-      if (sequence_[i].kind != Kind::Upload) continue;
+      if (sequence_[i].kind != Kind::Upload || sequence_[i].is_again) continue;
       lives_[at(sequence_[i].writes[0])].is_uploaded = true;
       // The host goes on at once instead of waiting for this place; what is large is not worth the memory.
       if (Life& from = lives_[at(sequence_[i].reads[0])]; units_.blocks[at(sequence_[i].reads[0])].bytes <= kSmallBytes)

@@ -17,10 +17,13 @@ Tensor table(int64_t rows) {
   return Tensor::from(numbers, {rows, 3});
 }
 
+// A buffer copies from memory that the host reaches, whatever the tests run on.
+Tensor on_host(const Tensor& t) { return t.to(host_device().info().name); }
+
 std::vector<float> numbers_in(const Tensor& t) { return t.to_vector<float>(); }
 
 TEST(RowWindow, MovesAlongTheArray) {
-  const Tensor array = table(5);
+  const Tensor array = on_host(table(5));
   RowWindow window(array);
   const Tensor& first = window.show(1, 2);
   EXPECT_EQ(first.shape(), Shape({2, 3}));
@@ -40,7 +43,7 @@ TEST(RowWindow, WhatSomebodyKeepsStaysAsItIs) {
 
 TEST(RowBuffer, HasRowsInTheOrderThatIsAskedFor) {
   device::Stream& stream = host_device().stream(device::StreamKind::Compute);
-  RowBuffer buffer(table(6), 1, 3);  // numbers are counted from row 1
+  RowBuffer buffer(on_host(table(6)), 1, 3);  // numbers are counted from row 1
   const int64_t some[] = {4, 0, 2}, fewer[] = {1};
   const Tensor* first = &buffer.fill(some, stream);
   stream.synchronize();
@@ -55,7 +58,7 @@ TEST(RowBuffer, HasRowsInTheOrderThatIsAskedFor) {
 
 TEST(RowBuffer, WhatSomebodyKeepsStaysAsItIs) {
   device::Stream& stream = host_device().stream(device::StreamKind::Compute);
-  RowBuffer buffer(table(4), 0, 2);
+  RowBuffer buffer(on_host(table(4)), 0, 2);
   const int64_t some[] = {0, 1}, others[] = {3, 2};
   const Tensor kept = buffer.fill(some, stream);
   stream.synchronize();

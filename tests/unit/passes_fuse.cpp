@@ -74,14 +74,14 @@ TEST(Fuse, AProductTakesItsElementwiseEnd) {
   const Value z = m.b.op("relu", {m.b.op("add", {m.b.op("matmul", {x, w}), bias})});
   const Graph g = m.fused({z, m.b.op("subtract", {old, z})});
   EXPECT_EQ(kernels(g), 1u);
-  EXPECT_EQ(form(g), "end");
+  EXPECT_EQ(form(g), "epilogue");
 }
 
 TEST(Fuse, AProductOfOneOperandTwice) {
   Made m;
   const Value x = m.input({12, 12});
   const Graph g = m.fused({m.b.op("add", {m.b.op("matmul", {x, x}), x})});
-  EXPECT_EQ(form(g), "end");
+  EXPECT_EQ(form(g), "epilogue");
 }
 
 TEST(Fuse, SoftmaxIsOneKernel) {

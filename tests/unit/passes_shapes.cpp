@@ -12,7 +12,7 @@ TEST(Shapes, AReshapeDoesNotCutTheEndOff) {
   const Graph before = b.finish({b.op("add", {heads, bias})});
   const Graph after = fuse(table(), shapes(table(), before));
   ir::verify(table(), after, ir::Stage::Expanded);
-  EXPECT_EQ(form(after), "end");
+  EXPECT_EQ(form(after), "epilogue");
   expect_same_bytes(before, shapes(table(), before), "shapes");
 }
 
