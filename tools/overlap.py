@@ -53,7 +53,8 @@ def worker(what, batch, rounds):
         begin = time.perf_counter()
         run()
         seconds.append((time.perf_counter() - begin) / STEPS)
-    print(json.dumps(statistics.median(seconds)))
+    predicted = model.train_function.step.predicted_seconds()[0] if what == "fit" else None
+    print(json.dumps([statistics.median(seconds), predicted]))
 
 
 def measured(what, args, rate):
@@ -76,9 +77,10 @@ def main():
         worker(args.worker, args.batch, args.rounds)
         return
     nbytes = 4 * FEATURES * args.batch
-    compute = measured("fit", args, None)
+    compute, _ = measured("fit", args, None)
     rate = nbytes / compute
-    copy, both = measured("copy", args, rate), measured("fit", args, rate)
+    copy, _ = measured("copy", args, rate)
+    both, predicted = measured("fit", args, rate)
     larger = max(copy, compute)
     print(f"a batch of {nbytes / 2**20:.1f} MiB over {rate / 1e9:.3f} GB/s, ms a step:")
     for name, seconds in (
@@ -89,7 +91,7 @@ def main():
         ("their sum", copy + compute),
     ):
         print(f"  {name:22} {seconds * 1e3:8.2f}")
-    print(f"fit takes {both / larger:.2f} times the larger")
+    print(f"fit takes {both / larger:.2f} times the larger; predicted were {predicted * 1e3:.2f} ms, {predicted / both - 1:+.0%}")
 
 
 if __name__ == "__main__":

@@ -160,7 +160,7 @@ enum Trait : uint32_t {
   kNotDifferentiable = 1 << 2,  // asking for its gradient is an error that names the op
   kZeroGradient = 1 << 3,       // piecewise constant: gradient is zero (floor, comparisons)
   kCommutative = 1 << 4,
-  kProduct = 1 << 5,     // sums of products that libraries compute best: fusion adds an elementwise end, and nothing before
+  kProduct = 1 << 5,     // sums of products that libraries compute best: fusion adds an epilogue, and nothing before
   kSensitive = 1 << 6,   // exp, log, powers: a rounded operand may be far off in the result, so mixed precision rounds nothing before it
   kOverwrites = 1 << 7,  // `evaluate` takes a result that lies where operand 0 does, and checks everything before it writes
 };

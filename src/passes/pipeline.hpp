@@ -32,7 +32,7 @@ ir::Graph mix(const ir::OpTable& table, const ir::Graph& graph, Precision precis
 ir::Graph stack(const ir::OpTable& table, const ir::Graph& graph);
 // Transposes move towards others that undo them, where fewer are left then.
 ir::Graph layout(const ir::OpTable& table, const ir::Graph& graph);
-// Elementwise ops behind a reshape are computed in the shape before it, so that a product keeps its end.
+// Elementwise ops behind a reshape are computed in the shape before it, so that a product keeps its epilogue.
 ir::Graph shapes(const ir::OpTable& table, const ir::Graph& graph);
 // Dead code: nodes that nobody needs, and what branches and loops carry and compute for results that nobody reads.
 ir::Graph dce(const ir::OpTable& table, const ir::Graph& graph);

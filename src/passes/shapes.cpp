@@ -1,5 +1,5 @@
 // Elementwise ops behind a reshape are computed in the shape before it: reshape(x) + y becomes reshape(x + reshape(y)). A reshape costs
-// nothing where it goes, and a product keeps its elementwise end although somebody looked at its result in another shape in between.
+// nothing where it goes, and a product keeps its epilogue although somebody looked at its result in another shape in between.
 #include <algorithm>
 #include <map>
 #include <optional>

@@ -46,8 +46,8 @@ int64_t kept_floats(const Caches& c) { return std::max<int64_t>(c.l2_bytes / 2, 
 int64_t read_again_floats(const Caches& c) { return kept_floats(c) / 2; }
 
 // A few rows times a large matrix, as in a layer with a small batch. A part of the sum reads rows of y of its own, and so does the product
-// for y's gradient with the optimizer in its end. So a thread finds its rows where it left them, in its core's cache, and nobody else has
-// a copy of them that a write must first take away. Cut by columns each line of y would wander between the cores in every step.
+// for y's gradient with the optimizer in its epilogue. So a thread finds its rows where it left them, in its core's cache, and nobody else
+// has a copy of them that a write must first take away. Cut by columns each line of y would wander between the cores in every step.
 bool sums_in_parts(const Product& p) {
   return p.batches == 1 && p.m > 1 && p.m <= kMostRowsOfParts && p.y.column_step == 1 && p.k >= kLeastTermsPerRow * p.m &&
          p.k * p.n >= kLeastFloatsOfParts;

@@ -241,7 +241,7 @@ class TileGemm final : public CpuProgram {
   Result result_;
   int64_t most_height_;
   GemmPacking packing_;
-  std::optional<PartialSums> sums_;  // runs the end instead of `epilogue_`
+  std::optional<PartialSums> sums_;  // runs the epilogue instead of `epilogue_`
   CompiledEpilogue epilogue_;
   int64_t block_step_ = 0, shared_x_at_ = 0, x_at_ = 0, block_at_ = 0, transposed_at_ = 0;  // floats
   size_t shared_bytes_ = 0;                                                                 // of scratch memory, before the threads' pieces

@@ -1,5 +1,5 @@
 // A matrix as a sum of parts: each part is a whole matrix [rows, columns], computed apart from the others, and they are added in order. An
-// elementwise end sees the sum.
+// epilogue sees the sum.
 #pragma once
 #include "cpu_program.hpp"
 #include "epilogue.hpp"

@@ -227,7 +227,7 @@ class ConvProgram final : public OpenClProgram {
     }
     name_numbers(k.in[0], y);
 
-    // The product goes to the result, or to scratch memory where an end follows, or where blocks are summed.
+    // The product goes to the result, or to scratch memory where an epilogue follows, or where blocks are summed.
     const DType sum = is_double ? DType::F64 : DType::F32, written = blocks > 1 ? sum : product.dtype;
     if (k.epilogue) {
       product_offset_ = scratch_.take(k.partial_bytes());

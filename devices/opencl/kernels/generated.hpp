@@ -1,4 +1,4 @@
-// One stage of a kernel as generated code; also the elementwise end of kernels of our own.
+// One stage of a kernel as generated code; also the epilogue of kernels of our own.
 #pragma once
 #include "opencl_program.hpp"
 
