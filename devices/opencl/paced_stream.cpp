@@ -70,8 +70,7 @@ void PacedStream::upload(void* to, const void* host, size_t bytes) {
   const Place place = core_.memory->at(to);
   const bool is_pinned = core_.pinned->contains(host);
   if (!is_pinned && bytes <= kMostStagedBytes)
-    if (std::shared_ptr<Staged> staged = Staged::make(bytes)) {
-      std::memcpy(staged->data(), host, bytes);
+    if (const std::shared_ptr<Staged> staged = Staged::copy_of(host, bytes)) {
       add(profile::Kind::Upload, bytes, {place.memory}, [=] { std::memcpy(place.host, staged->data(), staged->bytes()); });
       return;
     }
@@ -82,14 +81,9 @@ void PacedStream::upload(void* to, const void* host, size_t bytes) {
 void PacedStream::upload_rows(void* to, const device::HostRows& rows) {
   const size_t bytes = rows.row_bytes * rows.numbers.size();
   if (bytes == 0) return;
-  const std::shared_ptr<Staged> packed = Staged::make(bytes);
+  const std::shared_ptr<Staged> packed = Staged::copy_of(rows);
   if (!packed) return device::Stream::upload_rows(to, rows);
   const Place place = core_.memory->at(to);
-  char* at = packed->data();
-  for (const int64_t number : rows.numbers) {
-    std::memcpy(at, static_cast<const char*>(rows.first) + number * rows.step_bytes, rows.row_bytes);
-    at += rows.row_bytes;
-  }
   add(profile::Kind::Upload, bytes, {place.memory}, [=] { std::memcpy(place.host, packed->data(), packed->bytes()); });
 }
 

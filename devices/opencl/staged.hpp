@@ -2,9 +2,11 @@
 #pragma once
 #include <CL/cl.h>
 
+#include <cstring>
 #include <memory>
 
 #include "device/account.hpp"
+#include "device/stream.hpp"
 
 namespace tandem::opencl {
 
@@ -16,6 +18,22 @@ class Staged {
   static std::unique_ptr<Staged> make(size_t bytes) {
     if (!device::host_account().try_take_counted(device::Account::counted(bytes))) return nullptr;
     return std::unique_ptr<Staged>(new Staged(bytes));
+  }
+  static std::unique_ptr<Staged> copy_of(const void* host, size_t bytes) {
+    std::unique_ptr<Staged> made = make(bytes);
+    if (made) std::memcpy(made->data(), host, bytes);
+    return made;
+  }
+  // One behind the other.
+  static std::unique_ptr<Staged> copy_of(const device::HostRows& rows) {
+    std::unique_ptr<Staged> made = make(rows.row_bytes * rows.numbers.size());
+    if (!made) return made;
+    char* at = made->data();
+    for (const int64_t number : rows.numbers) {
+      std::memcpy(at, static_cast<const char*>(rows.first) + number * rows.step_bytes, rows.row_bytes);
+      at += rows.row_bytes;
+    }
+    return made;
   }
   static void CL_CALLBACK free(cl_event, cl_int, void* staged) { delete static_cast<Staged*>(staged); }
   ~Staged() { device::host_account().give_back(bytes_); }

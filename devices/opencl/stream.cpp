@@ -148,10 +148,7 @@ void OpenClStream::add_paced(cl_mem memory, profile::Kind kind, size_t bytes, st
 void OpenClStream::upload(void* to, const void* host, size_t bytes) {
   if (bytes == 0) return;
   if (!core_.pinned->contains(host) && bytes <= kMostStagedBytes)
-    if (std::unique_ptr<Staged> staged = Staged::make(bytes)) {
-      std::memcpy(staged->data(), host, bytes);
-      return upload_staged(to, std::move(staged));
-    }
+    if (std::unique_ptr<Staged> staged = Staged::copy_of(host, bytes)) return upload_staged(to, std::move(staged));
   upload_in_place(to, host, bytes);
 }
 
@@ -206,19 +203,9 @@ void OpenClStream::upload_staged(void* to, std::unique_ptr<Staged> staged) {
 }
 
 void OpenClStream::upload_rows(void* to, const device::HostRows& rows) {
-  const size_t bytes = rows.row_bytes * rows.numbers.size();
-  if (bytes == 0) return;
-  std::unique_ptr<Staged> packed = Staged::make(bytes);
-  char* at = packed ? packed->data() : static_cast<char*>(to);
-  for (const int64_t number : rows.numbers) {
-    const char* row = static_cast<const char*>(rows.first) + number * rows.step_bytes;
-    if (packed)
-      std::memcpy(at, row, rows.row_bytes);
-    else
-      upload_in_place(at, row, rows.row_bytes);
-    at += rows.row_bytes;
-  }
-  if (packed) upload_staged(to, std::move(packed));
+  if (rows.row_bytes * rows.numbers.size() == 0) return;
+  if (std::unique_ptr<Staged> packed = Staged::copy_of(rows)) return upload_staged(to, std::move(packed));
+  device::Stream::upload_rows(to, rows);
 }
 
 void OpenClStream::download(void* host, const void* from, size_t bytes) {

@@ -474,9 +474,10 @@ Planned planned(plan::Request request, const Devices& devices, Times times, size
     know_times();
     for (plan::DeviceFacts& f : device_facts)
       if (f.host_memory) f.limit_bytes = pinned_limit(devices, own_pinned_bytes);
-    const double free_seconds = without_limit(planner.lower(placed)).run_seconds;
-    if (prefetches) placed.fresh_inputs.clear();
-    made = planned_within(placed, devices, device_facts, planner);
+    lowered = planner.lower(placed);  // with times
+    const double free_seconds = without_limit(lowered).run_seconds;
+    if (prefetches) lowered.units.fresh_inputs.clear();
+    made = planned_within(placed, std::move(lowered), devices, device_facts, planner);
     for (plan::BudgetReport& r : made.plan.budgets) {
       r.predicted_seconds = made.run_seconds;
       r.unlimited_predicted_seconds = free_seconds;

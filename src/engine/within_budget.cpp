@@ -30,8 +30,8 @@ struct Candidate {
 
 class Chooser {
  public:
-  Chooser(const plan::Request& request, const Devices& devices, std::vector<DeviceFacts> facts, const Planner& planner)
-      : request_(request), devices_(devices), facts_(std::move(facts)), planner_(planner) {
+  Chooser(const plan::Request& request, Lowered lowered, const Devices& devices, std::vector<DeviceFacts> facts, const Planner& planner)
+      : request_(request), devices_(devices), facts_(std::move(facts)), planner_(planner), as_it_is_(std::move(lowered)) {
     effort_ =
         devices.plan_effort >= 0 ? devices.plan_effort : env::get_count("TANDEM_PLAN_EFFORT", kMostEffort) * plan::kScheduleStepsPerSecond;
     static constexpr std::string_view kMeans[] = {"recompute", "offload", "state"};
@@ -43,7 +43,6 @@ class Chooser {
   }
 
   Planned run() {
-    as_it_is_ = planner_.lower(request_);
     Planned first = plan_of(as_it_is_, facts_, options(effort_ / kQuickShare));
     const auto host = std::ranges::find(facts_, true, &DeviceFacts::host_memory);
     if (first.plan.budgets.empty() || host == facts_.end()) return first;
@@ -256,8 +255,9 @@ class Chooser {
 
 }  // namespace
 
-Planned planned_within(const plan::Request& request, const Devices& devices, std::vector<DeviceFacts> facts, const Planner& planner) {
-  return Chooser(request, devices, std::move(facts), planner).run();
+Planned planned_within(const plan::Request& request, Lowered lowered, const Devices& devices, std::vector<DeviceFacts> facts,
+                       const Planner& planner) {
+  return Chooser(request, std::move(lowered), devices, std::move(facts), planner).run();
 }
 
 }  // namespace tandem::engine

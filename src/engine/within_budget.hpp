@@ -36,6 +36,8 @@ class DoesNotFit : public ResourceError {
 };
 
 // DoesNotFit when there is none: what the step needs at least, what sets it, what is largest, what was tried.
-Planned planned_within(const plan::Request& request, const Devices& devices, std::vector<plan::DeviceFacts> facts, const Planner& planner);
+// `lowered`: the request's units, with times.
+Planned planned_within(const plan::Request& request, Lowered lowered, const Devices& devices, std::vector<plan::DeviceFacts> facts,
+                       const Planner& planner);
 
 }  // namespace tandem::engine
